@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from attention_jax.analysis.resamples import read_resamples
+from attention_jax.evaluation.seeds import Resampled
 from attention_jax.sweeps.grid import Grid, GridRun
 from experiments.kit import differences, page, program, score_means
 from experiments.kit.variants import Variant, by_cell, grid_of
@@ -16,8 +17,8 @@ NAME = "allamanis2016"
 TITLE = "Names of functions: convolutional attention and copying"
 USAGE = """
 Compares attention, convolutional attention and convolutional copy attention on names of functions
-of Python's standard library, with three seeds each: F1 of sub-tokens and exact match, of the best
-name and of the best among five.
+of Python's standard library, with three seeds each: F1 of sub-tokens and exact match, with their
+significance, of the best name and of the best among five.
 
 usage: python -m experiments.allamanis2016 [--OPTION=VALUE ...]
 """
@@ -50,18 +51,22 @@ def make_grid(smoke: bool = False) -> Grid:
 
 def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
     """Writes the page; returns its path."""
-    compared = {
-        metric: differences.table_of_systems(
-            BASE, by_cell(runs),
-            lambda run, metric=metric: read_resamples(run.arrays(_TEST), run.name)[metric],
-            SYSTEMS, f"{COLUMNS[metric]}, against attention",
-        )
-        for metric in ("f1", "f1_rank_5")
-    }  # fmt: skip
+    compared = filter(None, (_differences(runs, metric) for metric in COLUMNS))
     return [page.write(
         grid, runs, out, TITLE, NAME, scores=score_means.overview(runs, SYSTEMS, COLUMNS),
-        **compared,
+        differences="\n\n".join(compared),
     )]  # fmt: skip
+
+
+def _differences(runs: Sequence[GridRun], metric: str) -> str:
+    """Makes a row for each system but the base; none of runs without the metric, as tiny ones."""
+
+    def scored(run: GridRun) -> Resampled | None:
+        return read_resamples(run.arrays(_TEST), run.name).get(metric)
+
+    found = by_cell([run for run in runs if scored(run) is not None])
+    heading = f"{COLUMNS[metric]}, against attention"
+    return differences.table_of_systems(BASE, found, scored, SYSTEMS, heading)
 
 
 if __name__ == "__main__":

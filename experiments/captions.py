@@ -4,6 +4,7 @@ The claim: Xu et al. (ICML 2015), table 1, that hard attention describes picture
 attention does, or a little better.
 """
 
+import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from attention_jax.sweeps import tables
 from attention_jax.sweeps.grid import Grid, GridRun
 from experiments.kit import (
     differences,
+    gold_areas,
     kept_counts,
     page,
     pictures,
@@ -74,9 +76,13 @@ def make_grid(smoke: bool = False) -> Grid:
     """Returns all runs, or a few tiny ones on few formulas."""
     return grid_of(
         NAME, crossed(TINY if smoke else DATA, SYSTEMS), "xu2015:formulas", smoke,
-        after=("experiments.kit.word_outcomes", "experiments.kit.sample_attention"),
+        after=(
+            "experiments.kit.word_outcomes", "experiments.kit.gold_areas",
+            "experiments.kit.sample_attention",
+        ),
         kept={
-            **kept_counts.kept(word_outcomes.FILE), sample_attention.FILE: None, _TEST: (_GOLD,),
+            **kept_counts.kept(word_outcomes.FILE), **kept_counts.kept(gold_areas.FILE),
+            sample_attention.FILE: None, _TEST: (_GOLD,),
         },
     )  # fmt: skip
 
@@ -117,16 +123,18 @@ def _shown(found: Mapping[str, Cells]) -> dict[str, GridRun]:
 
 
 def _table(systems: Cells) -> str:
-    """Makes a row for each system, with a column for each measure that any of them has."""
-    shown = [
-        name for name in MEASURES
-        if any(name in run.scores() for runs in systems.values() for run in runs)
-    ]  # fmt: skip
+    """Makes a row for each system; columns of which none has anything are left out."""
     rows = [
-        [label_of(SYSTEMS, system), *score_means.means(runs, shown)]
+        [
+            label_of(SYSTEMS, system), *score_means.means(runs, MEASURES),
+            tables.spread([gold_areas.even_share(run) for run in runs]),
+        ]
         for system, runs in systems.items()
-    ]
-    return tables.table(["attention", *map(MEASURES.get, shown)], rows) if rows else ""
+    ]  # fmt: skip
+    headings = ["attention", *MEASURES.values(), "the same of even attention"]
+    filled = [any(cell != tables.NOTHING for cell in cells) for cells in zip(*rows, strict=True)]
+    headings, *rows = ([*itertools.compress(cells, filled)] for cells in (headings, *rows))
+    return tables.table(headings, rows) if rows else ""
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@ The claim: Merity, Xiong, Bradbury and Socher (ICLR 2017), that a pointer sentin
 perplexity, most of all that of rare words.
 """
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from attention_jax.evaluation import seeds
@@ -12,14 +13,14 @@ from attention_jax.sweeps import tables
 from attention_jax.sweeps.grid import Grid, GridRun
 from experiments.kit import differences, kept_counts, page, program, word_likelihoods
 from experiments.kit.variants import Cells, Variant, by_cell, grid_of
-from experiments.kit.word_likelihoods import GROUPS
+from experiments.kit.word_likelihoods import GROUPS, Likelihoods
 
 NAME = "merity2016"
 TITLE = "Pointer sentinel: perplexity with and without"
 USAGE = """
 Compares one small LSTM with a pointer sentinel and without on the Penn Treebank, with three seeds
-each: perplexity, of all words and by their frequency. The text has to be at hand, see
-docs/own_text.md.
+each: perplexity with its significance, of all words and by their frequency. The text has to be at
+hand, see docs/own_text.md.
 
 usage: python -m experiments.merity2016 [--OPTION=VALUE ...]
 """
@@ -46,24 +47,38 @@ def make_grid(smoke: bool = False) -> Grid:
 def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
     """Writes the page; returns its path."""
     found = by_cell(runs)
-    compared = differences.table_of_systems(
-        BASE, found, word_likelihoods.of_run, SYSTEMS, "perplexity, against no pointer"
-    )
-    scores = _scores(found)
+    scores, compared = _scores(found), _differences(found)
     return [page.write(grid, runs, out, TITLE, NAME, scores=scores, differences=compared)]
+
+
+def _groups() -> Mapping[str, Callable[[GridRun], Likelihoods]]:
+    """Returns what reads the likelihoods of all words, and of each group of them, by its name."""
+    of_run = word_likelihoods.of_run
+    groups = {name: functools.partial(of_run, group=index) for index, name in enumerate(GROUPS)}
+    return {"all words": of_run, **groups}
 
 
 def _scores(found: Cells) -> str:
     """Makes a row for each system, with a column for each group of words."""
-    groups = (None, *range(len(GROUPS)))
-    rows = []
-    for name, runs in found.items():
-        of_groups = (
-            seeds.seed_mean([word_likelihoods.of_run(run, group) for run in runs])
-            for group in groups
-        )
-        rows.append([SYSTEMS[name].label, *map(tables.with_deviation, of_groups)])
-    return tables.table(["system", "all words", *GROUPS], rows)
+    rows = [
+        [SYSTEMS[name].label, *(
+            tables.with_deviation(seeds.seed_mean([*map(of_run, runs)]))
+            for of_run in _groups().values()
+        )]
+        for name, runs in found.items()
+    ]  # fmt: skip
+    return tables.table(["system", *_groups()], rows)
+
+
+def _differences(found: Cells) -> str:
+    """Makes a row for each group of words and each system but the base."""
+    rows = [
+        [group, *row]
+        for group, of_run in _groups().items()
+        for row in differences.rows_against(BASE, found, of_run, SYSTEMS)
+    ]
+    headings = ["words", "system", "perplexity, against no pointer", *differences.HEADINGS]
+    return tables.table(headings, rows) if rows else ""
 
 
 if __name__ == "__main__":

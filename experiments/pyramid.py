@@ -144,6 +144,7 @@ def _table(found: Mapping[str, Cells]) -> str:
             LABELS[name], how, _spread(runs, "test", "wer"), _spread(runs, "new_speaker", "wer"),
             _spread(runs, "test", "word_start_error"),
             tables.spread([steps_per_second(run) for run in runs]),
+            _slowdown(runs, found.get(BASE, {}).get(how, ())),
             tables.spread([peak_memory(run) for run in runs], digits=0),
             f"{runs[0].facts().get('num_parameters', 0):,}",
         ]
@@ -151,13 +152,20 @@ def _table(found: Mapping[str, Cells]) -> str:
         for how, runs in of_encoder.items()
     ]  # fmt: skip
     headings = ["encoder", "attention", "WER (%)", "WER of a new speaker (%)",
-                "error of word starts (ms)", "steps a second", "memory (MiB)",
-                "parameters"]  # fmt: skip
+                "error of word starts (ms)", "steps a second",
+                "time of a step, none = 1", "memory (MiB)", "parameters"]  # fmt: skip
     return tables.table(headings, rows)
 
 
 def _spread(runs: Sequence[GridRun], split: str, metric: str) -> str:
     return tables.spread([run.results().get(split, {}).get(metric) for run in runs])
+
+
+def _slowdown(runs: Sequence[GridRun], base: Sequence[GridRun]) -> str:
+    """Formats how many times as long a step takes as without a pyramid, of runs that both tell."""
+    reference = _known(steps_per_second, base)
+    speeds = _known(steps_per_second, runs) if reference else []
+    return tables.spread([float(np.mean(reference)) / speed for speed in speeds])
 
 
 def steps_per_second(run: GridRun) -> float | None:

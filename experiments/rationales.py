@@ -25,6 +25,7 @@ from experiments.kit import (
     score_means,
     selected_words,
 )
+from experiments.kit.templates import titled
 from experiments.kit.variants import Cells, Variant, by_cell, grid_of
 
 NAME = "rationales"
@@ -33,8 +34,9 @@ USAGE = """
 Compares generators of rationales (configs/lei2016.py) on the movie reviews of ERASER: independent
 and recurrent ones with REINFORCE, each with and without a moving average as baseline, and HardKuma,
 at three prices of a selected word; and the best words of attention (configs/yang2016.py). Accuracy,
-the share of words that is selected, token F1, IOU F1 and precision against what people have marked;
-token F1 is tested against that of attention's best words, as many as a generator selects. Three
+the share of words that is selected, seeds that collapsed into none or all of them, token F1, IOU F1
+and precision against what people have marked; both F1 are tested against those of attention's best
+words, as many as a generator selects, and recurrent generators against independent ones. Three
 seeds each; 48 runs, whose time is not measured. What tells most comes first, and the 12 runs of
 --only=attention,independent_0.0003,recurrent_0.0003,hard_kuma_0.0003 are enough for a page.
 
@@ -57,6 +59,8 @@ COLUMNS = {
     "token_f1": "token F1 ↑", "iou_f1": "IOU F1 ↑", "token_precision": "precision ↑",
     "attention_token_f1": "token F1 of weights ↑", "attention_precision_10": "at 10 % ↑",
 }  # fmt: skip
+TESTED = {"token_f1": "token F1", "iou_f1": "IOU F1"}
+LITTLE, MUCH = 0.5, 99.5  # per cent of the words; what is beyond has collapsed
 
 
 def systems(smoke: bool = False) -> dict[str, Variant]:
@@ -87,30 +91,59 @@ def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
     drawn, picture = folder / "precision.png", sample_document.write_picture(firsts, folder)
     pictures.save(_precision(cells), drawn)
     written = page.write(
-        grid, runs, out, TITLE, NAME, scores=score_means.overview(runs, systems(), COLUMNS),
-        differences=_differences(cells), precision=pictures.shown([drawn], out),
-        picture=pictures.shown(picture, out),
+        grid, runs, out, TITLE, NAME, scores=_scores(cells), recurrent=_recurrent(cells),
+        differences="\n\n".join(filter(None, (_differences(cells, name) for name in TESTED))),
+        precision=pictures.shown([drawn], out), picture=pictures.shown(picture, out),
     )  # fmt: skip
     return [written, drawn, *picture]
 
 
-def _differences(cells: Cells) -> str:
+def _scores(cells: Cells) -> str:
+    """Makes a row for each system."""
+    rows = [
+        [systems()[name].label, str(len(runs)), *score_means.means(runs, COLUMNS),
+         tables.NOTHING if name == ATTENTION else _collapsed(runs)]
+        for name, runs in cells.items()
+    ]  # fmt: skip
+    return tables.table(["system", "seeds", *COLUMNS.values(), "collapsed"], rows)
+
+
+def _collapsed(runs: Sequence[GridRun]) -> str:
+    """Says how many seeds of a generator select next to nothing, or next to everything."""
+    shares = [selected_words.of_generator(run).scores["selected_share"] for run in runs]
+    return f"{sum(not LITTLE <= share <= MUCH for share in shares)} of {len(shares)}"
+
+
+def _differences(cells: Cells, judged_by: str) -> str:
     """Makes a row for each generator, tested against attention at the shares that it selects."""
     attention, rows = cells.get(ATTENTION, ()), []
     for name, runs in _generators(cells).items():
-        found = [selected_words.of_generator(run) for run in runs]
+        found = [selected_words.of_generator(run, judged_by) for run in runs]
         shares = [one.scores["selected_share"] for one in found]
-        base = [selected_words.of_weights(run, shares) for run in attention]
+        base = [selected_words.of_weights(run, shares, judged_by) for run in attention]
         if base:
-            scores = [one.scores["token_f1"] for one in base]
+            scores = [one.scores[judged_by] for one in base]
             test = seeds.compare(base, found)
             rows.append([
                 systems()[name].label, tables.spread(shares), tables.spread(scores),
                 *tables.tested(test),
             ])  # fmt: skip
-    headings = ["generator", "words selected", "token F1 of attention",
+    headings = ["generator", "words selected", f"{TESTED[judged_by]} of attention",
                 "generator's, against attention's", *differences.HEADINGS]  # fmt: skip
     return tables.table(headings, rows) if rows else ""
+
+
+def _recurrent(cells: Cells) -> str:
+    """Makes a row for each recurrent generator, tested against the independent one like it."""
+    rows = []
+    for name, runs in cells.items():
+        base = name.replace("recurrent", "independent")
+        if base != name and base in cells:
+            pair = {base: cells[base], name: runs}
+            rows += differences.rows_against(base, pair, selected_words.of_generator, systems())
+    heading = "token F1, against the independent one"
+    table = tables.table(["generator", heading, *differences.HEADINGS], rows) if rows else ""
+    return titled("Recurrent against independent generators", table)
 
 
 def _precision(cells: Cells) -> Figure:

@@ -25,12 +25,12 @@ NAME = "text_and_picture"
 TITLE = "Text and picture: names of emoji in another language"
 USAGE = """
 Compares translation of the English names of emoji into German and Japanese with the text alone,
-with the picture beside it, and with the picture of another emoji, three seeds each: exact match,
-chrF and BLEU. 18 runs.
+with the picture beside it, and with the picture of another emoji, three seeds each: exact match and
+its significance, chrF and BLEU. 18 runs.
 
 usage: python -m experiments.text_and_picture [--OPTION=VALUE ...]
 """
-BASE = "text"
+BASE, CONTROL = "text", "shuffled"
 LANGUAGES = {
     "german": Variant("German", {"data.target_language": "de"}),
     "japanese": Variant("Japanese", {
@@ -41,14 +41,14 @@ MADE_UP = {"smoke": Variant("smoke")}
 SYSTEMS = {
     "text": Variant("text alone", argument="text_alone"),
     "picture": Variant("text and picture"),
-    "shuffled": Variant("text and another's picture", {"data.shuffled_pictures": True}),
+    CONTROL: Variant("text and another's picture", {"data.shuffled_pictures": True}),
 }
 COLUMNS = {"exact_match": "exact match", "chrf": "chrF", "bleu_1": "BLEU-1"}
 
 
 def make_grid(smoke: bool = False) -> Grid:
     """Returns all runs, or a few tiny ones on made-up data, of which the pictures tell half."""
-    systems = {name: SYSTEMS[name] for name in ("picture", "shuffled")} if smoke else SYSTEMS
+    systems = {name: SYSTEMS[name] for name in ("picture", CONTROL)} if smoke else SYSTEMS
     return grid_of(
         NAME, crossed(MADE_UP if smoke else LANGUAGES, systems), "huang2016:emoji_names", smoke,
         after=("experiments.kit.word_outcomes", "experiments.kit.sample_attention"),
@@ -59,18 +59,26 @@ def make_grid(smoke: bool = False) -> Grid:
 def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
     """Writes the page, and attention to text and picture; returns their paths."""
     cells, found = crossed({**LANGUAGES, **MADE_UP}, SYSTEMS), by_condition(runs)
-    compared = differences.table_against(
-        BASE, found, word_outcomes.of_run, SYSTEMS,
-        {name: language.label for name, language in LANGUAGES.items()},
-        ["into", "system", "exact match, against text alone"],
-    )  # fmt: skip
+    seen = {
+        language: {name: runs for name, runs in systems.items() if name != BASE}
+        for language, systems in found.items()
+    }
     drawn = sample_attention.write_pictures(_shown(found), out / grid.name)
     written = page.write(
         grid, runs, out, TITLE, NAME, scores=score_means.overview(runs, cells, COLUMNS),
-        differences=compared,
+        differences=_differences(BASE, found),
+        control=titled("Differences from another's picture", _differences(CONTROL, seen)),
         pictures=titled("Attention to text and picture", pictures.shown(drawn, out)),
     )  # fmt: skip
     return [written, *drawn]
+
+
+def _differences(base: str, found: Mapping[str, Cells]) -> str:
+    """Makes a row for each language and system, tested against a base."""
+    headings = ("into", "system", f"exact match, against {SYSTEMS[base].label}")
+    labels = {name: language.label for name, language in LANGUAGES.items()}
+    of_run = word_outcomes.of_run
+    return differences.table_against(base, found, of_run, SYSTEMS, labels, headings)
 
 
 def _shown(found: Mapping[str, Cells]) -> dict[str, GridRun]:

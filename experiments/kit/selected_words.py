@@ -42,13 +42,15 @@ class SelectedWords:
 
     Attributes:
       counts: Of each document, as `evaluation.rationales.document_scores` makes them.
+      judged_by: The score by which it is compared, by its name in `scores`.
     """
 
     counts: Float[np.ndarray, "N 11"]
+    judged_by: str = "token_f1"
 
     def score(self, sums: Float[np.ndarray, "*R 11"]) -> Float[np.ndarray, "*R"] | float:
-        """Token F1 in per cent, of sums of rows."""
-        return scores_of_sums(sums)["token_f1"]
+        """Returns that score in per cent, of sums of rows."""
+        return scores_of_sums(sums)[self.judged_by]
 
     @property
     def scores(self) -> dict[str, float]:
@@ -80,21 +82,24 @@ def record(run: TrainedRun) -> None:
     kept_counts.write(run, FILE, np.stack(counts, axis=1))  # N K 7, for K selections
 
 
-def of_generator(run: GridRun) -> SelectedWords:
+def of_generator(run: GridRun, judged_by: str = "token_f1") -> SelectedWords:
     """Returns what a generator has selected, from the record of its run."""
-    return SelectedWords(document_scores(kept_counts.of_run(run, FILE))[:, 0])
+    return SelectedWords(document_scores(kept_counts.of_run(run, FILE))[:, 0], judged_by)
 
 
-def of_weights(run: GridRun, shares: Sequence[float]) -> SelectedWords:
+def of_weights(
+    run: GridRun, shares: Sequence[float], judged_by: str = "token_f1"
+) -> SelectedWords:
     """Returns what a classifier weights most, from the record of its run.
 
     Args:
       run: The run.
       shares: Of all words, in per cent. What is between two of `SHARES` is interpolated, and rows
         are means over them.
+      judged_by: The score by which it is compared.
     """
     rows = document_scores(kept_counts.of_run(run, FILE))  # N K 11
-    return SelectedWords(np.apply_along_axis(_mean_at, 1, rows, shares))
+    return SelectedWords(np.apply_along_axis(_mean_at, 1, rows, shares), judged_by)
 
 
 def _mean_at(values: Float[np.ndarray, " K"], shares: Sequence[float]) -> float:

@@ -7,7 +7,7 @@ from attention_jax.evaluation import seeds
 from attention_jax.runs.config import from_config_dict
 from attention_jax.sweeps import archive
 from experiments import captions as experiment
-from experiments.kit import kept_counts, word_outcomes
+from experiments.kit import gold_areas, kept_counts, word_outcomes
 from tests.experiments.measured import made_record, resamples_of, sample_of
 
 
@@ -36,8 +36,11 @@ def test_the_page_has_what_each_data_set_measures(tmp_path, numpy_rng, monkeypat
     for run in runs:
         is_right = numpy_rng.random(200) < (0.6 if run.cell.endswith(".soft") else 0.9)
         counts = np.stack([is_right, 1 - is_right, 0 * is_right + 5, 0 * is_right + 1], axis=-1)
-        kept, more = {word_outcomes.FILE: {kept_counts.ARRAY: np.float32(counts)}}, {}
-        if run.cell.startswith("formulas"):
+        is_gold, more = run.cell.startswith("formulas"), {}
+        areas = np.full((200, 2), is_gold, np.float32) * [0.125, 1]
+        kept = {word_outcomes.FILE: {kept_counts.ARRAY: np.float32(counts)},
+                gold_areas.FILE: {kept_counts.ARRAY: np.float32(areas)}}  # fmt: skip
+        if is_gold:
             share = 72.5 if run.cell.endswith(".soft") else 60.0
             kept["resamples.test.npz"] = resamples_of(attention_in_gold=share)
             more["attention_in_gold"] = 72.5
@@ -52,10 +55,10 @@ def test_the_page_has_what_each_data_set_measures(tmp_path, numpy_rng, monkeypat
         page.read_text()
     )
     of_formulas, of_emoji = page.read_text().split("## Emoji whose base is new")
-    assert "| attention | exact match | BLEU-1 | chrF | attention in gold rectangles |" in (
-        of_formulas
-    )
-    assert "| 72.50 ± 0.00 |" in of_formulas and "gold rectangles |" not in of_emoji
+    assert "| chrF | attention in gold rectangles | the same of even attention |" in of_formulas
+    assert "| attention | exact match | BLEU-1 | chrF |" in of_formulas
+    assert "| 72.50 ± 0.00 | 12.50 ± 0.00 |" in of_formulas
+    assert "| attention | exact match | BLEU-1 | chrF |\n" in of_emoji
     (row,) = [line for line in of_emoji.splitlines() if line.startswith("| formulas | hard | +")]
     assert "| < 0.0" in row
     assert "attention in gold rectangles, against soft" in of_emoji

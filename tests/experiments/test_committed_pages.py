@@ -2,14 +2,13 @@
 
 import functools
 import importlib
-import json
 import shutil
 from pathlib import Path
 
 import pytest
 
 from experiments.benchmarks import ratios
-from experiments.benchmarks.scaling import page as scaling_page
+from experiments.benchmarks.scaling import measure as scaling
 from experiments.benchmarks.speed import (
     gpu,
     local_attention,
@@ -66,6 +65,10 @@ def test_results_are_a_few_files_that_take_little_room(repository):
 
 
 BESIDE = {"local_attention": local_attention, "mechanisms": mechanisms, "saving": saving}
+READ = {
+    **{f"speed/{name}": report.load_measured for name in BESIDE},
+    "scaling/cpu": scaling.load_series,
+}
 MEASURED = {
     "speed/training": functools.partial(report.page, "Training speed"),
     "speed/decoding": functools.partial(report.page, "Decoding speed"),
@@ -75,7 +78,7 @@ MEASURED = {
         f"speed/{name}": functools.partial(report.beside, module.page)
         for name, module in BESIDE.items()
     },
-    "scaling/cpu": functools.partial(scaling_page.page, "cpu"),
+    "scaling/cpu": functools.partial(scaling.page.page, "cpu"),
 }
 
 
@@ -90,6 +93,5 @@ def test_committed_measurements_are_what_their_record_gives(name, repository):
     page = repository / "docs/results" / f"{name}.md"
     if not page.exists():
         pytest.skip(f"no {name} has been measured")
-    path = page.with_suffix(".json")
-    facts = report.load_measured(path) if page.stem in BESIDE else json.loads(path.read_text())
+    facts = READ.get(name, report.load)(page.with_suffix(".json"))
     assert page.read_text() == MEASURED[name](facts)

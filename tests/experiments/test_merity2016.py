@@ -49,12 +49,16 @@ def test_the_page_compares_with_no_pointer(tmp_path, numpy_rng, monkeypatch):
     runs = grid.runs(tmp_path / "runs", tmp_path)
     for run in runs:
         words = np.full((100, len(word_likelihoods.GROUPS)), 5.0)
-        each = (4.6 if run.cell == "none" else 4.4) + 0.01 * numpy_rng.normal(size=words.shape)
+        gains = np.array([0.2, 0.2, 0.2, 0.0])  # of all but the most frequent words
+        each = 4.6 - gains * (run.cell != "none") + 0.01 * numpy_rng.normal(size=words.shape)
         counts = np.stack([words * each, words], axis=-1)
         arrays = {word_likelihoods.FILE: {kept_counts.ARRAY: np.float32(counts)}}
         records.append(made_record(run, config=run.resolved(), arrays=arrays))
     archive.add(runs[0].records, records)
     (page,) = experiment.write_report(grid, runs, tmp_path)
     text = page.read_text()
-    (row,) = [line for line in text.splitlines() if line.startswith("| pointer sentinel | -")]
-    assert "| < 0.0" in row and "| no pointer | 99." in text
+    assert "| system | all words | at most 10 times |" in text and "| no pointer | 99." in text
+    for group in ("all words", *word_likelihoods.GROUPS):
+        start = f"| {group} | pointer sentinel |"
+        (row,) = [line for line in text.splitlines() if line.startswith(start)]
+        assert ("| < 0.0" in row) == (group != word_likelihoods.GROUPS[-1])

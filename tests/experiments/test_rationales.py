@@ -19,8 +19,11 @@ def in_repository(repository, monkeypatch):
 
 
 def counts(selected, right):
-    """Ten documents of 100 words, of which 20 are marked as one span; so many are selected."""
-    spans = (0, 1, 1)
+    """Ten documents of 100 words, of which 20 are marked as one span; so many are selected.
+
+    They are one span, which is found where more than half of them are right.
+    """
+    spans = (right > selected / 2, 1, 1)
     return np.float32([[[right, selected, 20, 100, *spans]]] * 10)
 
 
@@ -37,7 +40,7 @@ def record(run):
     return made_record(run, arrays=arrays, label_accuracy=80.0 + run.seed)
 
 
-def report(tmp_path, cells):
+def report(tmp_path, cells, record=record):
     grid = experiment.make_grid()
     runs = [run for run in grid.runs(tmp_path / "runs", tmp_path) if run.cell in cells]
     archive.add(runs[0].records, [*map(record, runs)])
@@ -70,10 +73,26 @@ def test_the_page_has_every_cell(tmp_path):
 def test_the_first_cells_test_the_claim(tmp_path):
     """Attention's F1 at 10 %: 2 * 2 / (10 + 20); that of generators 2 * 8 / 30."""
     text, _ = report(tmp_path, FIRST)
+    assert text.count("| 0 of 3 |") == len(FIRST) - 1  # collapsed
+    assert "| recurrent 0.0003 | 10.00 ± 0.00 | 0.00 ± 0.00 | +100.00 |" in text  # IOU F1
+    (section,) = [part for part in text.split("\n## ") if part.startswith("Recurrent against")]
+    assert "| recurrent 0.0003 | +0.00 |" in section and "| hard kuma" not in section
     start = "| recurrent 0.0003 | 10.00 ± 0.00 | 13.33 ± 0.00 | +40.00 | 40.00 to 40.00 | < 0.0"
     assert start in text and start.replace("recurrent", "independent") in text
     assert "| hard kuma 0.0003 | 10.00 ± 0.00 | 13.33 ± 0.00 | +0.00 | " in text
     assert "**Only 12 of 48 runs are finished.**" in text
+
+
+def test_seeds_that_select_nothing_or_everything_are_counted(tmp_path):
+    selected = {0: 0, 1: 100, 2: 50}
+    arrays = sample_document.arrays(DOCUMENT)
+
+    def collapsed(run):
+        kept = {kept_counts.ARRAY: counts(selected[run.seed], selected[run.seed] / 5)}
+        return made_record(run, arrays={sample_document.FILE: arrays, selected_words.FILE: kept})
+
+    text, _ = report(tmp_path, ["hard_kuma_0.0003"], collapsed)
+    assert "| 2 of 3 |" in text and "## Recurrent against" not in text
 
 
 def test_a_page_without_attention_tests_nothing(tmp_path):

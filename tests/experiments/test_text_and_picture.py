@@ -46,6 +46,11 @@ def test_the_page_compares_with_text_alone(tmp_path, numpy_rng, monkeypatch):
         assert path.read_bytes().startswith(b"\x89PNG")
         assert f"![{name}]({grid.name}/{name}.png)" in text
     assert "| German, text and picture | 3 |" in text and "| 50.00 ± 0.00 | 40.00 ± 0.00 |" in text
-    (row,) = [line for line in text.splitlines() if "| Japanese | text and picture | +" in line]
+    start = "Differences from "
+    alone, control = [part for part in text.split("\n## ") if part.startswith(start)]
+    (row,) = [line for line in alone.splitlines() if "| Japanese | text and picture | +" in line]
     assert "| < 0.0" in row
-    assert "| German | text and another's picture |" in text
+    assert "| German | text and another's picture |" in alone
+    assert "| into | system | exact match, against text and another's picture |" in control
+    (row,) = [line for line in control.splitlines() if line.startswith("| German | text")]
+    assert row.startswith("| German | text and picture | +") and "| < 0.0" in row

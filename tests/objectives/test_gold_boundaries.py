@@ -1,17 +1,10 @@
 """Supervised attention to sound, in NumPy: told when words begin, through a pyramid of frames."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from attention_jax.data.loading import build_task
-from attention_jax.data.pipeline import make_train_iterator
 from attention_jax.data.sound.recording import STARTS
-from attention_jax.models import build_model
-from attention_jax.objectives import Objective
-from attention_jax.runs.config import from_config_dict
-from attention_jax.runs.run_directory import RunDirectory
-from attention_jax.training.needed_fields import with_needed_fields
+from tests.taught import first_batch, supervised_config
 
 LEVELS, DEPTH = 2, 4
 
@@ -31,10 +24,7 @@ def experiment():
         "attention": {"name": "luong_general"},
         "decoder": {"name": "speller", "hidden_dim": DEPTH, "readout_dim": DEPTH},
     }
-    objectives = {"nll": {}, "supervised_alignment": {"unaligned": "ignore"}}
-    training = {"num_steps": 1}
-    values = {"data": data, "model": model, "objectives": objectives, "training": training}
-    return from_config_dict(values)
+    return supervised_config(data, model)
 
 
 def expected_attention(starts, number):
@@ -52,12 +42,7 @@ def expected_attention(starts, number):
 
 def test_starts_of_words_teach_attention_through_a_pyramid(tmp_path):
     config = experiment()
-    task = build_task(config.data, tmp_path / "vocab")
-    objective, directory = Objective(config.objectives), RunDirectory(tmp_path / "run")
-    task = with_needed_fields(task, config.data, objective, directory)
-    batch = next(iter(make_train_iterator(task, config.data, 0)))
-    arrays = {name: jnp.asarray(array) for name, array in batch.items()}
-    model = build_model(config.model, task.source_vocabulary.size, task.target_vocabulary.size)
+    task, model, batch, arrays = first_batch(config, tmp_path)
     term = config.objectives["supervised_alignment"]
 
     def loss(params):

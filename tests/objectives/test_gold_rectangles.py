@@ -1,17 +1,10 @@
 """Objectives of attention to pictures, in NumPy: gold rectangles, and every place once."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from attention_jax.data.loading import build_task
-from attention_jax.data.pipeline import make_train_iterator
-from attention_jax.models import build_model
-from attention_jax.objectives import Objective
 from attention_jax.objectives.coverage_penalty import Term as CoveragePenalty
-from attention_jax.runs.config import from_config_dict
-from attention_jax.runs.run_directory import RunDirectory
-from attention_jax.training.needed_fields import with_needed_fields
+from tests.taught import first_batch, supervised_config
 
 CELL, DEPTH = 16, 8
 
@@ -32,22 +25,14 @@ def experiment():
         "attention": {"name": "bahdanau", "attention_dim": DEPTH},
         "decoder": {"name": "luong", "hidden_dim": DEPTH, "bridge": "mean"},
     }
-    objectives = {"nll": {}, "supervised_alignment": {"unaligned": "ignore"}}
-    training = {"num_steps": 1}
-    values = {"data": data, "model": model, "objectives": objectives, "training": training}
-    return from_config_dict(values)
+    return supervised_config(data, model)
 
 
 def test_rectangles_and_double_stochasticity_teach_attention_to_a_picture(tmp_path, monkeypatch):
     monkeypatch.setenv("ATTENTION_JAX_CACHE", str(tmp_path))
     monkeypatch.setattr("attention_jax.data.builders.formulas._EVALUATION", 2)
     config = experiment()
-    task = build_task(config.data, tmp_path / "vocab")
-    objective, directory = Objective(config.objectives), RunDirectory(tmp_path / "run")
-    task = with_needed_fields(task, config.data, objective, directory)
-    batch = next(iter(make_train_iterator(task, config.data, 0)))
-    arrays = {name: jnp.asarray(array) for name, array in batch.items()}
-    model = build_model(config.model, task.source_vocabulary.size, task.target_vocabulary.size)
+    task, model, batch, arrays = first_batch(config, tmp_path)
     terms = config.objectives["supervised_alignment"], CoveragePenalty()
 
     def loss(params):

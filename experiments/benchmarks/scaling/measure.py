@@ -1,16 +1,17 @@
 """Scaling measurements: times a training step over sizes and devices; see `USAGE`."""
 
+import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from absl import flags
 
 from attention_jax.commands import cli
-from attention_jax.errors import UserError
+from attention_jax.errors import RunDirectoryError, UserError
 from attention_jax.paths import expanded
 from attention_jax.runs.provenance import command_line, commit, is_of_this_code, now
 from experiments.benchmarks.scaling import page
@@ -25,13 +26,14 @@ Measures the time of a training step and tokens in a second over batch size, len
 of the source alone (with global and local attention) and number of devices, each number in a
 process of its own. On a GPU or TPU also model-FLOP utilisation, peak memory, and bfloat16 against
 float32. A CPU is divided into simulated devices, which share its cores: they show what dividing
-costs, not what more hardware brings. About a quarter of an hour on two idle cores.
+costs, not what more hardware brings. Results of other processors are kept beside those of this one.
+About a quarter of an hour on two idle cores.
 
 usage: python -m experiments.benchmarks.scaling.measure [--OPTION=VALUE ...]
 
   --platform=NAME     cpu, gpu or tpu; what JAX finds if not given
   --only=NAME,NAME    these series only: batch, length, hidden, attention, strong, weak
-  --again             measure again what was already measured with the same code
+  --again             measure again what was already measured with the same code on this processor
   --rounds=N          how often each number is measured (5)
   --peak_tflops=X     peak of a device with bfloat16, for utilisation, where it is not known; kept
                       with the results, also with those that were measured before
@@ -44,7 +46,10 @@ for example:
   python -m experiments.benchmarks.scaling.measure --platform=cpu
   python -m experiments.benchmarks.scaling.measure --smoke --out=runs/scaling_trial
 """
-_PROBE = "import jax; print(jax.default_backend(), jax.device_count())"
+_PROBE = """
+import json, jax
+print(json.dumps([jax.default_backend(), jax.device_count(), jax.devices()[0].device_kind]))
+"""
 
 
 def define_flags(argv: list[str]) -> list[str]:
@@ -62,23 +67,27 @@ def define_flags(argv: list[str]) -> list[str]:
 
 def main() -> None:
     """Measures what is not measured yet, and writes after every series, also a known one."""
-    platform, devices = find_platform(cli.value("platform"))
+    platform, devices, kind = find_platform(cli.value("platform"))
+    here = {**hardware(), **({} if platform == CPU else {platform: kind})}
     series = chosen(all_series(platform, devices, smoke=cli.value("smoke")), cli.value("only"))
     path = out_folder() / f"{platform}.json"
-    results = report.load(path)
+    results = load_series(path)
     conditions = Conditions(
         rounds=cli.value("rounds"), min_seconds=0.0 if cli.value("smoke") else 0.5,
         patience=0.0 if cli.value("smoke") else 20.0,
     )  # fmt: skip
     for each in series:
-        if is_current(results.get(each.name), each) and not cli.value("again"):
+        known = results.get(each.name, [])
+        found = report.of_machine(known, here)
+        if is_current(found, each, here) and not cli.value("again"):
             print(f"{each.name}: measured already; --again measures again")
         else:
             print(f"{each.name}: {each.title}", flush=True)
             workdir = expanded(cli.value("workdir")).absolute()
-            results[each.name] = run(each, platform, conditions, workdir)
+            found = run(each, platform, here, conditions, workdir)
         if cli.value("peak_tflops"):
-            results[each.name]["peak_flops"] = 1e12 * cli.value("peak_tflops")
+            found = {**found, "peak_flops": 1e12 * cli.value("peak_tflops")}
+        results[each.name] = report.appended(known, found)
         report.write(path, results, page.page(platform, results))
         page.draw(platform, results, path.with_suffix(".png"))
     print(f"Written: {path}, {path.with_suffix('.md')} and {path.with_suffix('.png')}")
@@ -90,8 +99,17 @@ def out_folder() -> Path:
     return expanded(cli.value("out") or usual)
 
 
-def find_platform(asked: str | None) -> tuple[str, int]:
-    """Asks JAX, in another process, for the platform and its number of devices.
+def load_series(path: Path) -> dict[str, list[Mapping[str, Any]]]:
+    """Returns the results so far by series, one for each processor; raises as `report.load`."""
+    found = report.load(path)
+    is_by_series = isinstance(found, Mapping)
+    if not is_by_series or not all(isinstance(each, list | Mapping) for each in found.values()):
+        raise RunDirectoryError(f"{path}: expected results by series, found something else")
+    return {name: report.several(each) for name, each in found.items()}
+
+
+def find_platform(asked: str | None) -> tuple[str, int, str]:
+    """Asks JAX, in another process, for the platform, its number of devices and their kind.
 
     A process that asked for itself would keep hold of the devices.
 
@@ -106,8 +124,8 @@ def find_platform(asked: str | None) -> tuple[str, int]:
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise UserError(f"--platform: expected {asked or 'one'} that JAX can use, found {last}")
-    found, count = done.stdout.split()
-    return found, int(count)
+    found, count, kind = json.loads(done.stdout)
+    return found, count, kind
 
 
 def chosen(series: Sequence[Series], names: Sequence[str]) -> list[Series]:
@@ -123,19 +141,26 @@ def chosen(series: Sequence[Series], names: Sequence[str]) -> list[Series]:
     return [each for each in series if not names or each.name in names]
 
 
-def is_current(result: dict[str, Any] | None, series: Series) -> bool:
-    """Whether a series was measured completely, with this code and on this machine."""
+def is_current(
+    result: Mapping[str, Any] | None, series: Series, here: Mapping[str, Any]
+) -> bool:
+    """Whether a series was measured completely, with this code and on the hardware `here`."""
     return (
         result is not None
         and not result["failures"]
         and result["description"] == series.describe()
         and is_of_this_code(result["commit"])
-        and result["hardware"] == hardware()
+        and result["hardware"] == here
     )
 
 
-def run(series: Series, platform: str, conditions: Conditions, workdir: Path) -> dict[str, Any]:
-    """Measures a series; returns the result as JSON can hold it, with all to judge it by.
+def run(
+    series: Series, platform: str, here: Mapping[str, Any], conditions: Conditions, workdir: Path
+) -> dict[str, Any]:
+    """Measures a series on the hardware `here`.
+
+    Returns:
+      The result as JSON can hold it, with all to judge it by.
 
     Raises:
       UserError: If not a single number could be measured.
@@ -159,7 +184,7 @@ def run(series: Series, platform: str, conditions: Conditions, workdir: Path) ->
         "command": command_without_paths(command_line()),
         "commit": commit(),
         "time": now(),
-        "hardware": hardware(),
+        "hardware": dict(here),
         "load_average": {"before": load, "after": os.getloadavg()},
         "points": points,
         "failures": failures,

@@ -17,20 +17,23 @@ _TITLES = {CPU: "a CPU", "gpu": "GPUs", "tpu": "TPUs"}
 _IDLE = 0.2  # cores that others may use on a machine that is called idle
 _RATES = ("batch", "length", "hidden")  # series whose panel shows speed, not time
 _DEVICES = {"strong": False, "weak": True}  # whether the batch grows with the devices
+Measured = Mapping[str, Sequence[Mapping[str, Any]]]  # one result a processor, by series
 
 
-def page(platform: str, results: Mapping[str, Any]) -> str:
-    """Returns the page.
+def page(platform: str, results: Measured) -> str:
+    """Returns the page: a table for each series and processor, which is named below it.
 
     Args:
       platform: Where it was measured.
-      results: By the names of the series. Utilisation is measured by a result's `peak_flops`
-        (1/s), or by what is known of the device.
+      results: One for each processor, by the names of the series. Utilisation is measured by a
+        result's `peak_flops` (1/s), or by what is known of the device.
     """
     series = []
-    for name, result in results.items():
-        series += [f"## {result['title']}", "", *_table(name, result, platform), ""]
-        series += [*_reading(name, result), *_conditions(result), ""]
+    for name, measured in results.items():
+        series += [f"## {measured[0]['title']}", ""]
+        for result in measured:
+            series += [*_table(name, result, platform), ""]
+            series += [*_reading(name, result), *_conditions(result), ""]
     simulated = f"\n{templates.fill('scaling_simulated')}" if platform == CPU else ""
     text = templates.fill(
         "scaling", hardware=_TITLES[platform], simulated=simulated, platform=platform,
@@ -114,14 +117,14 @@ def _ranged(values: Mapping[str, float]) -> str:
     return f"{values['median']:,.1f} ({values['min']:,.1f}–{values['max']:,.1f})"
 
 
-def draw(platform: str, results: Mapping[str, Any], path: Path) -> None:
-    """Draws speed over sizes, and the time of a step over source lengths and devices."""
+def draw(platform: str, results: Measured, path: Path) -> None:
+    """Draws the first table of each series: speed over sizes, time over sources and devices."""
     columns = min(3, len(results))
     rows = -(-len(results) // columns)
     figure = new_figure(3.4 * columns, 2.7 * rows)
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
-    for axes, (name, result) in zip(panels, results.items(), strict=False):
-        _panel(axes, name, result, platform)
+    for axes, (name, measured) in zip(panels, results.items(), strict=False):
+        _panel(axes, name, measured[0], platform)
     for axes in panels[len(results) :]:
         axes.set_visible(False)
     figure.tight_layout()

@@ -12,6 +12,8 @@ from attention_jax.errors import RunDirectoryError
 from attention_jax.runs.provenance import short_commit
 from experiments.kit import templates
 
+_KINDS = ("cpu", "gpu", "tpu")  # what names the hardware of a result, as far as it has them
+
 
 def load(path: Path) -> Any:
     """Returns the results so far as JSON holds them, an empty dict if there is no file yet."""
@@ -58,10 +60,10 @@ def load_results(path: Path) -> dict[str, Any]:
 def of_machine(
     results: Sequence[Mapping[str, Any]], hardware: Mapping[str, Any]
 ) -> Mapping[str, Any] | None:
-    """Returns the result of a kind of processor, or of GPU; None if there is none."""
+    """Returns the result of a kind of processor, GPU or TPU; None if there is none."""
 
-    def kind(hardware: Mapping[str, Any]) -> tuple[Any, Any]:
-        return hardware.get("cpu"), hardware.get("gpu")
+    def kind(hardware: Mapping[str, Any]) -> tuple[Any, ...]:
+        return tuple(map(hardware.get, _KINDS))
 
     kinds = ((each, kind(each.get("hardware", {}))) for each in results)  # older ones have none
     return next((each for each, known in kinds if known == kind(hardware)), None)
@@ -77,7 +79,11 @@ def appended(
 
 def load_measured(path: Path) -> list[Mapping[str, Any]]:
     """Returns the results of a program with a single one for each processor; raises as `load`."""
-    found = load(path)
+    return several(load(path))
+
+
+def several(found: Any) -> list[Mapping[str, Any]]:
+    """Returns results as a list; a single one is from before there were several."""
     return [found] if isinstance(found, Mapping) and found else list(found)
 
 

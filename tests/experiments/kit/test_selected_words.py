@@ -79,6 +79,8 @@ def test_attention_is_counted_at_any_share(split, recorded, numpy_rng):
     assert at[35]["token_f1"] == pytest.approx(middle)
     both = selected_words.of_weights(run, [30, 40])  # two seeds of a generator
     assert both.scores["token_f1"] == pytest.approx(middle)
+    spans = selected_words.of_weights(run, [30], "iou_f1")
+    assert spans.score(spans.counts.sum(axis=0)) == pytest.approx(at[30]["iou_f1"])
 
 
 def test_documents_without_evidence_are_one_line(split, recorded):

@@ -13,6 +13,7 @@ from experiments.benchmarks.scaling import analysis, measure, page
 from experiments.benchmarks.scaling.series import CPU, GPU, all_series
 from experiments.benchmarks.scaling.subjects import Subject
 from experiments.benchmarks.speed.harness import Conditions
+from experiments.kit.machine import hardware
 
 # ---- Series --------------------------------------------------------------------------------------
 
@@ -97,7 +98,9 @@ def test_utilisation_is_of_all_devices():
 # ---- Pages ---------------------------------------------------------------------------------------
 
 
-def result(xs, milliseconds, *, line="float32", device="cpu", memory=None, load=0.0):
+def result(
+    xs, milliseconds, *, line="float32", device="cpu", memory=None, load=0.0, cpu="an abacus"
+):
     def around(value):
         return {"median": value, "min": value, "max": value}
 
@@ -113,13 +116,13 @@ def result(xs, milliseconds, *, line="float32", device="cpu", memory=None, load=
     return {
         "title": "A title", "axis": "devices", "description": [], "command": "python -m it",
         "conditions": {"rounds": 3}, "commit": None, "time": "now", "failures": {},
-        "hardware": {"cpu": "an abacus", "cores": 2}, "points": points,
+        "hardware": {"cpu": cpu, "cores": 2}, "points": points,
         "load_average": {"before": [2.5, 1.0, 1.0], "after": [3.5, 1.0, 1.0]},
     }  # fmt: skip
 
 
 def test_page_of_a_cpu_says_what_simulated_devices_show():
-    text = page.page(CPU, {"weak": result([1, 2], [10.0, 25.0])})
+    text = page.page(CPU, {"weak": [result([1, 2], [10.0, 25.0])]})
     assert "overhead of partitioning" in text
     assert "| float32 | 2 | 25.0 (25.0–25.0) | 40,000 | 40.0 | 100 | 25% |" in text
     assert "The machine was idle otherwise" in text and "load average 2.5 before, 3.5" in text
@@ -127,14 +130,14 @@ def test_page_of_a_cpu_says_what_simulated_devices_show():
 
 def test_page_says_that_a_machine_was_shared():
     assert "**The machine was shared**, so these numbers are rough" in page.page(
-        CPU, {"batch": result([1], [10.0], load=1.5)}
+        CPU, {"batch": [result([1], [10.0], load=1.5)]}
     )
 
 
 def test_page_of_a_gpu_gives_utilisation_memory_and_efficiency():
     memory = {"memory/device": 1.0, "memory/device_peak": 3 * 2**20}
     strong = result([1, 2], [10.0, 8.0], device="NVIDIA H200", memory=memory)
-    text = page.page(GPU, {"strong": {**strong, "peak_flops": 1e12}})
+    text = page.page(GPU, {"strong": [{**strong, "peak_flops": 1e12}]})
     assert "of the bfloat16 peak" in text and "Simulated" not in text
     assert "| float32 | 2 | 8.0 (8.0–8.0) | 125,000 | 125.0 | 6.2% | 3 | 62% |" in text
 
@@ -142,18 +145,26 @@ def test_page_of_a_gpu_gives_utilisation_memory_and_efficiency():
 def test_page_gives_the_growth_of_mechanisms():
     slow = result([100, 200], [10.0, 30.0], line="bahdanau")
     slow["points"] += result([100, 200], [5.0, 6.0], line="none")["points"]
-    text = page.page(CPU, {"attention": slow})
+    text = page.page(CPU, {"attention": [slow]})
     assert "bahdanau 200, none 10. What `none` grows by is the encoder." in text
+
+
+def test_page_has_a_table_for_each_processor_and_names_it():
+    found = [result([1, 2], [10.0, 8.0]), result([1, 2], [5.0, 4.0], cpu="a slide rule")]
+    text = page.page(CPU, {"weak": found})
+    assert text.count("## A title") == 1 and text.count("| devices | ms a step |") == 2
+    first, second = text.index("an abacus, 2 cores"), text.index("a slide rule, 2 cores")
+    assert text.index("| 10.0 (10.0–10.0) |") < first < text.index("| 5.0 (5.0–5.0) |") < second
+    assert page.page(CPU, {"weak": found[:1]}) == text[: text.index("\n\n", first)] + "\n"
 
 
 def test_page_names_what_failed():
     broken = {**result([1], [10.0]), "failures": {"float32 8": "out of memory"}}
-    assert "| float32 8 | not measured: out of memory |" in page.page(CPU, {"strong": broken})
+    assert "| float32 8 | not measured: out of memory |" in page.page(CPU, {"strong": [broken]})
 
 
 def test_figure_has_a_panel_for_each_series(tmp_path):
-    results = {"batch": result([1, 2], [10.0, 8.0]), "attention": result([1, 2], [10.0, 8.0]),
-               "weak": result([1, 2], [10.0, 8.0])}  # fmt: skip
+    results = dict.fromkeys(("batch", "attention", "weak"), [result([1, 2], [10.0, 8.0])])
     page.draw(CPU, results, tmp_path / "figure.png")
     assert (tmp_path / "figure.png").stat().st_size > 1000
 
@@ -173,17 +184,24 @@ def test_a_platform_that_is_not_there_is_refused():
 
 @pytest.fixture
 def asked(monkeypatch):
-    """Sets what the command line asks for, on a CPU whose series are measured at once."""
+    """Sets what the command line asks for, on a machine whose series are measured at once.
 
-    def ask(**changes):
+    It is a CPU, or another one of the platform `on`, whose devices have the name `device`.
+    """
+
+    def ask(cpu="an abacus", on=CPU, device="cpu", **changes):
         values = {"platform": CPU, "only": ["batch", "weak"], "again": False, "rounds": 1,
                   "peak_tflops": 0.0, "out": None, "workdir": "runs", "smoke": False}  # fmt: skip
         values |= changes
         monkeypatch.setattr(measure, "cli", SimpleNamespace(value=values.__getitem__))
+        monkeypatch.setattr(measure, "hardware", lambda: {"cpu": cpu, "cores": 2})
+        monkeypatch.setattr(measure, "find_platform", lambda asked: (on, 1, device))
 
-    monkeypatch.setattr(measure, "find_platform", lambda asked: (CPU, 1))
-    monkeypatch.setattr(measure, "run", lambda *_: result([1, 2], [10.0, 8.0]))
-    monkeypatch.setattr(measure, "is_current", lambda result, series: result is not None)
+    def run(series, platform, here, *_):
+        return {**result([1, 2], [10.0, 8.0]), "hardware": here}
+
+    monkeypatch.setattr(measure, "run", run)
+    monkeypatch.setattr(measure, "is_current", lambda result, *_: result is not None)
     return ask
 
 
@@ -211,6 +229,42 @@ def test_a_peak_is_kept_with_results_that_were_measured_before(asked, tmp_path, 
     assert path.read_text().count("of the bfloat16 peak") == 2
 
 
+def test_results_of_other_processors_are_kept(asked, tmp_path, capsys):
+    """Also those of a file from before there were several."""
+    path, old = tmp_path / "cpu.json", result([1, 2], [70.0, 60.0])
+    path.write_text(json.dumps({"batch": old}))
+    asked(cpu="a slide rule", out=str(tmp_path))
+    measure.main()
+    found = json.loads(path.read_text())
+    assert found["batch"][0] == old and [*map(len, found.values())] == [2, 1]
+    assert found["batch"][1]["hardware"]["cpu"] == "a slide rule"
+    asked(out=str(tmp_path), only=["batch"], peak_tflops=0.001)  # on the first one again
+    measure.main()
+    assert "batch: measured already" in capsys.readouterr().out
+    found = json.loads(path.read_text())["batch"]
+    assert found[0] == {**old, "peak_flops": 1e9} and "peak_flops" not in found[1]
+    asked(out=str(tmp_path), only=["batch"], again=True)
+    measure.main()
+    first, second = json.loads(path.read_text())["batch"]
+    assert first["points"] != old["points"] and second == found[1]
+
+
+def test_devices_of_another_kind_are_another_processor(asked, tmp_path):
+    for device in ("TPU v4", "TPU v5p", "TPU v4"):
+        asked(on="tpu", device=device, out=str(tmp_path), only=["batch"])
+        measure.main()
+    found = json.loads((tmp_path / "tpu.json").read_text())["batch"]
+    assert [each["hardware"]["tpu"] for each in found] == ["TPU v4", "TPU v5p"]
+
+
+def test_results_that_are_none_are_one_line(asked, tmp_path):
+    for content in ([1], {"batch": 1}):
+        (tmp_path / "cpu.json").write_text(json.dumps(content))
+        asked(out=str(tmp_path))
+        with pytest.raises(UserError, match=r"cpu.json: expected results by series, found"):
+            measure.main()
+
+
 def test_help_needs_no_measuring(repository, python_environment):
     done = subprocess.run(
         [sys.executable, "-m", "experiments.benchmarks.scaling.measure", "--help"],
@@ -220,19 +274,20 @@ def test_help_needs_no_measuring(repository, python_environment):
 
 
 def test_a_series_is_measured_by_processes_of_its_own(tmp_path, monkeypatch):
-    weak = all_series(CPU, 1, smoke=True)[-1]
+    weak, here = all_series(CPU, 1, smoke=True)[-1], hardware()
     conditions = Conditions(rounds=1, min_seconds=0.0, patience=0.0)
-    found = json.loads(json.dumps(measure.run(weak, CPU, conditions, tmp_path / "logs")))
+    found = json.loads(json.dumps(measure.run(weak, CPU, here, conditions, tmp_path / "logs")))
     assert not found["failures"]
     assert [(point["x"], point["devices"]) for point in found["points"]] == [(1, 1), (2, 2)]
     flops = [point["flops"] for point in found["points"]]
     assert flops[1] == 2 * flops[0] > 0
     found["commit"] = "c0ffee"
     monkeypatch.setattr(provenance, "commit", lambda: "c0ffee")
-    assert measure.is_current(found, weak)
-    assert not measure.is_current(None, weak)
-    assert not measure.is_current({**found, "failures": {"float32 1": "died"}}, weak)
-    assert not measure.is_current(found, all_series(CPU, 1)[-1])
+    assert measure.is_current(found, weak, here)
+    assert not measure.is_current(None, weak, here)
+    assert not measure.is_current({**found, "failures": {"float32 1": "died"}}, weak, here)
+    assert not measure.is_current(found, all_series(CPU, 1)[-1], here)
+    assert not measure.is_current(found, weak, {**here, "cores": 0})
     monkeypatch.setattr(provenance, "commit", lambda: "c0ffee-modified")
-    assert not measure.is_current({**found, "commit": "c0ffee-modified"}, weak)
-    assert "overhead" in page.page(CPU, {"weak": found})
+    assert not measure.is_current({**found, "commit": "c0ffee-modified"}, weak, here)
+    assert "overhead" in page.page(CPU, {"weak": [found]})
