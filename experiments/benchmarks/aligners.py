@@ -22,9 +22,10 @@ from experiments.kit import machine, pictures, templates
 
 USAGE = """
 Aligns Hansards and Multi30k with every aligner, each in a process of its own, and writes AER, time
-and memory beside each other (aligners.json, .md, .png). Aligners and corpora that are not there are
-left out, and the page says why. Needs ATTENTION_JAX_DATA with hansards_aer and multi30k, eflomal
-(pip install '.[align]') and fast_align on the PATH to compare with; five minutes.
+and memory beside each other (aligners.json, .md, .png). Results of other processors stay beside
+those of this one. Aligners and corpora that are not there are left out, and the page says why.
+Needs ATTENTION_JAX_DATA with hansards_aer and multi30k, eflomal (pip install '.[align]') and
+fast_align on the PATH to compare with; five minutes.
 
 usage: python -m experiments.benchmarks.aligners [--rounds=N] [--out=DIRECTORY]
 
@@ -56,9 +57,9 @@ def main() -> None:
     with writing(path):  # before minutes of measuring, whose numbers would be lost
         path.parent.mkdir(parents=True, exist_ok=True)
     results = measure(cli.value("rounds"))
-    report.write(path, results, page(results))
+    first, *_ = report.write_beside(path, page, results)  # of the picture, too
     with writing(path.with_suffix(".png")):
-        pictures.save(plot(results), path.with_suffix(".png"))
+        pictures.save(plot(first), path.with_suffix(".png"))
     print(page(results))
 
 

@@ -12,6 +12,7 @@ from attention_jax.data.alignment.aligners import METHODS
 from attention_jax.errors import DataError, UserError
 from attention_jax.evaluation.pharaoh import marked_links
 from experiments.benchmarks import aligner_worker, aligners
+from experiments.benchmarks.speed import report
 
 RATES = ("forward", "reverse", "grow-diag", "grow-diag-final-and")
 
@@ -129,12 +130,16 @@ def test_rounds_are_joined_and_what_fails_is_skipped_with_its_reason(tmp_path, m
     assert asked.count(("hansards", "eflomal")) == 1 and asked.count(("hansards", "hmm")) == 3
     names = sorted(os.listdir(tmp_path / "new"))
     assert names == ["aligners.json", "aligners.md", "aligners.png"]
-    results = json.loads((tmp_path / "new" / "aligners.json").read_text())
+    results, = json.loads((tmp_path / "new" / "aligners.json").read_text())
     hmm = results["corpora"]["hansards"]["hmm"]
     assert hmm["median"]["forward"] == hmm["rounds"][1]["forward"]
     text = (tmp_path / "new" / "aligners.md").read_text()
     assert "447 pairs, 100 with gold links." in text and "abacus" in text
     assert "Not measured: eflomal (eflomal: found none)." in text
+    monkeypatch.setattr(aligners.machine, "hardware", lambda: {"cpu": "slide rule", "cores": 1})
+    aligners.main()
+    text = (tmp_path / "new" / "aligners.md").read_text()
+    assert "abacus" in text and "## On slide rule" in text and text.count("# Hansards") == 2
 
 
 def test_time_is_compared_with_eflomal():
@@ -160,4 +165,5 @@ def test_the_committed_page_is_what_its_record_gives(repository):
     page = repository / "docs/results/aligners.md"
     if not page.exists():
         pytest.skip("no measurement of aligners is committed")
-    assert page.read_text() == aligners.page(json.loads(page.with_suffix(".json").read_text()))
+    results = report.load_measured(page.with_suffix(".json"))
+    assert page.read_text() == report.beside(aligners.page, results)
