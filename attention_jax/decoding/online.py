@@ -49,6 +49,11 @@ def check_online(run: TrainedRun) -> None:
             "--online: expected --search.shortlist=0, for the source is not yet known, found "
             f"{search.shortlist}"
         )
+    if search.dtype != "float32":
+        raise UserError(
+            f"--online: expected --search.dtype=float32, found {search.dtype!r}: a word at a time "
+            "gains nothing from less"
+        )
     if not run.links_tokens:
         raise UserError("--online: expected a model that attends to its source, found none")
     reason = why_it_waits(model)

@@ -24,9 +24,11 @@ from attention_jax.devices import (
     shard_batch,
 )
 from attention_jax.errors import ConfigError
+from attention_jax.ops.quantization import with_quantized_products
 from attention_jax.ops.spans import to_positions
 from attention_jax.runs.divergence import check_outputs
 from attention_jax.search import Hypotheses, SearchConfig, Stage, search_stage
+from attention_jax.search.state import repeat_state
 from attention_jax.types import Batch, Model, Params, Slots
 
 # The most attention weights that are held for all hypotheses of a batch: a quarter of a GiB.
@@ -212,17 +214,20 @@ class Searcher:
         model = self._model
         if shortlist is not None:
             model, params = model.shortlisted(params, shortlist)
-        memory, state = model.start(params, batch, room)
+        start = functools.partial(model.start, max_length=room)
+        memory, state = self._with_weights(start, params, batch)(batch)
         prefix = batch.get(PREFIX.name)
         if prefix is not None and shortlist is not None:
             prefix = jnp.searchsorted(shortlist, prefix)  # special ids are as they were
+        mask = batch[f"{model.begins_from}_mask"]
+        tokens = jnp.zeros((len(mask), self._config.width), jnp.int32)
+        repeated = jax.eval_shape(lambda state: repeat_state(state, *tokens.shape), state)
+        write = self._with_weights(model.step, params, memory, repeated, tokens)
 
         def step(state: Any, tokens: jax.Array) -> tuple[Any, jax.Array, Any]:
             # The memory does not follow hypotheses: it has an axis of one where they have K.
-            before = tokens if shortlist is None else shortlist[tokens]
-            return model.step(params, memory, state, before)
+            return write(memory, state, tokens if shortlist is None else shortlist[tokens])
 
-        mask = batch[f"{model.begins_from}_mask"]
         slots = model.slots(memory)
         words = None if slots is None else slots.is_word
         stage = search_stage(
@@ -233,6 +238,14 @@ class Searcher:
         if shortlist is not None:
             hypotheses = dataclasses.replace(hypotheses, tokens=shortlist[hypotheses.tokens])
         return stage._replace(hypotheses=hypotheses)
+
+    def _with_weights(
+        self, function: Callable[..., Any], params: Params, *shapes: Any
+    ) -> Callable[..., Any]:
+        """Returns a function of parameters and arguments of some shapes as one of the latter."""
+        if self._config.dtype == "int8":
+            return with_quantized_products(function, params, *shapes)
+        return functools.partial(function, params)
 
 
 def _of_positions(hypotheses: Hypotheses, slots: Slots | None, size: int) -> Hypotheses:

@@ -65,6 +65,9 @@ class SearchConfig:
         Log-probabilities are those among the shortlist, and a source may be translated otherwise
         beside others. With a shortlist of 0, the whole vocabulary is open, as it always is in the
         reverse direction of a model of both.
+      dtype: What the products of a search with weight matrices are computed in: `float32`, or
+        `int8`, with scales for rows and columns (dynamic quantization), which takes less time on
+        processors with instructions for it and changes log-probabilities by about a hundredth.
       replace_unknown: Whether an unknown word of an output is written as the source word that it
         attended to most; for vocabularies that have unknown words.
       unknown_dictionary: A file of `source<TAB>target` lines: such a source word is written as its
@@ -92,6 +95,7 @@ class SearchConfig:
     no_repeat_ngram_size: int = setting(0, at_least=0)
     shortlist: int = setting(0, at_least=0)
     shortlist_frequent: int = setting(100, at_least=1)
+    dtype: str = setting("float32", choices=("float32", "int8"))
     replace_unknown: bool = setting(False)
     unknown_dictionary: str = setting("", is_file=True)
 

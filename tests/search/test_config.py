@@ -104,6 +104,8 @@ CHANGES = {
 WRITING = {"replace_unknown", "unknown_dictionary"}
 # And these the vocabulary before it is searched: tests/decoding/test_shortlist.py.
 WRITING |= {"shortlist", "shortlist_frequent"}
+# And this the model's step: tests/decoding/test_quantized_search.py.
+WRITING |= {"dtype"}
 FIELDS = {field.name for field in dataclasses.fields(SearchConfig)} - WRITING
 
 

@@ -21,9 +21,9 @@ from experiments.benchmarks.speed.workloads import Sentences, Sizes, Transformer
 USAGE = """
 Measures how fast beam search is, with 5 beams, sources of 25 tokens and outputs of as many: this
 project beside a PyTorch beam that keeps the decoder's state, eager and with its step under
-torch.compile, JoeyNMT's, and CTranslate2 with the project's weights, in float32 and in int8. They
-take turns as in `experiments.benchmarks.speed.training`, and all but JoeyNMT, int8 and shortlists
-must find hypotheses of the same probability. About a quarter of an hour.
+torch.compile, JoeyNMT's, and CTranslate2 with the project's weights. They take turns as in
+`experiments.benchmarks.speed.training`, and all but JoeyNMT, int8 and shortlists must find
+hypotheses of the same probability. About twenty minutes.
 
   python -m experiments.benchmarks.speed.decoding [--OPTION=VALUE ...]
 
@@ -35,6 +35,8 @@ after 25 by themselves, as they do in use: a cache of the full length would be m
 CTranslate2, which normalises after it has forbidden an early end, finds other outputs of this
 length, so that it is held to the probability that it gives to the project's); shortlist_1,
 shortlist_16 and shortlist_64, where a Transformer of 32,000 tokens writes with shortlists of them.
+beam_int8_16, beam_int8_64, transformer_int8_16 and transformer_int8_64 have `search.dtype=int8`
+beside float32, and the Transformer beside CTranslate2's int8.
 """
 LENGTH = 25
 LONGEST = 2 * LENGTH + 10  # what searches allow by default for such a source
@@ -54,6 +56,8 @@ def make_workloads(setting: Setting) -> list[Workload]:
         *beams(setting, folder, Sizes(), "beam", "Beam search"),
         *beams(setting, folder, TransformerSizes(), "transformer", title),
         *beams(setting, folder, TransformerSizes(), "transformer_ending", title, LONGEST),
+        *quantized(folder, Sizes(), "beam", "Beam search"),
+        *quantized(folder, TransformerSizes(), "transformer", title),
         *shortlists(setting, folder, TransformerSizes(vocabulary=LARGE)),
     ]
 
@@ -76,17 +80,8 @@ def beams(
       title: Beginning of their titles.
       longest: The most tokens of an output; all have `LENGTH`.
     """
-    parameters = folder / f"{name}.npz"
-    common = {
-        "kind": "beam",
-        "sizes": dataclasses.asdict(sizes),
-        "parameters": str(parameters),
-        "end_bias": END_BIAS if longest > LENGTH else -END_BIAS,
-        "width": WIDTH,
-        "shortest": LENGTH,
-        "longest": longest,
-    }
-    setting.prepare({**common, "kind": "parameters", "path": str(parameters)})
+    common = beam_task(folder, sizes, name, longest)
+    setting.prepare({**common, "kind": "parameters", "path": common["parameters"]})
     room = f", of {longest} allowed" if longest > LENGTH else ""
     workloads = []
     for batch in (16, 64):
@@ -110,8 +105,23 @@ def beams(
     return workloads
 
 
+def beam_task(
+    folder: Path, sizes: Sizes | TransformerSizes, name: str, longest: int = LENGTH
+) -> dict[str, Any]:
+    """Returns what the searches of one model have in common; for the arguments see `beams`."""
+    return {
+        "kind": "beam",
+        "sizes": dataclasses.asdict(sizes),
+        "parameters": str(folder / f"{name}.npz"),
+        "end_bias": END_BIAS if longest > LENGTH else -END_BIAS,
+        "width": WIDTH,
+        "shortest": LENGTH,
+        "longest": longest,
+    }
+
+
 def converted(setting: Setting, task: Mapping[str, Any]) -> list[Side]:
-    """CTranslate2 with the project's weights, in both kinds of numbers.
+    """CTranslate2 with the project's weights.
 
     Where outputs end by themselves it is given the project's, to say how probable they are.
     """
@@ -119,10 +129,30 @@ def converted(setting: Setting, task: Mapping[str, Any]) -> list[Side]:
         hypotheses = task["data"].replace(".npz", "_ending.npy")
         setting.prepare({**task, "kind": "hypotheses", "path": hypotheses})
         task = {**task, "hypotheses": hypotheses}
-    return [
-        Side(f"CTranslate2, {compute}", CTRANSLATE2, {**task, "compute": compute})
-        for compute in ("float32", "int8")
-    ]
+    return [Side("CTranslate2, float32", CTRANSLATE2, {**task, "compute": "float32"})]
+
+
+def quantized(
+    folder: Path, sizes: Sizes | TransformerSizes, name: str, title: str
+) -> list[Workload]:
+    """Beam search in int8 beside float32, of the inputs that `beams` has written."""
+    made = []
+    for batch in (16, 64):
+        task = {**beam_task(folder, sizes, name), "data": str(folder / f"beam_{batch}.npz")}
+        peers = [Side("CTranslate2, int8", CTRANSLATE2, {**task, "compute": "int8"})]
+        made.append(
+            Workload(
+                name=f"{name}_int8_{batch}",
+                title=f"{title} in int8, {WIDTH} beams, {batch} sentences, {LENGTH} steps",
+                unit="sentences",
+                sides=[
+                    Side("attention_jax, int8", PROJECT, {**task, "dtype": "int8"}),
+                    Side("attention_jax, float32", PROJECT, {**task, "dtype": "float32"}),
+                    *(peers if isinstance(sizes, TransformerSizes) else ()),
+                ],
+            )
+        )
+    return made
 
 
 def shortlists(setting: Setting, folder: Path, sizes: TransformerSizes) -> list[Workload]:

@@ -181,6 +181,7 @@ def make_beam_search(
     longest: int,
     source_length: int,
     shortlist: np.ndarray | None = None,
+    dtype: str = "float32",
 ) -> Callable[[Params, Mapping[str, Any]], Hypotheses]:
     """Returns the search of a batch, as evaluation does it.
 
@@ -191,6 +192,7 @@ def make_beam_search(
       longest: The most.
       source_length: Of the shortest source.
       shortlist: Ids that outputs are made of; None for all.
+      dtype: Of products with weight matrices.
     """
     config = SearchConfig(
         method="beam",
@@ -199,6 +201,7 @@ def make_beam_search(
         max_length_factor=0.0,
         max_length_constant=longest,
         min_length_ratio=(shortest - 0.5) / source_length,
+        dtype=dtype,
     )
     decoder, rng = Searcher(model, config), jax.random.key(0)
 

@@ -93,7 +93,8 @@ def dot_attention(task: dict[str, Any]) -> tuple[Work, dict[str, Any]]:
 def beam(task: dict[str, Any]) -> tuple[Work, dict[str, Any]]:
     """Beam search for a batch of sentences, with outputs of `shortest` to `longest` tokens.
 
-    A `shortlist` has that many of the vocabulary's tokens; what is found is then something else.
+    A `shortlist` has that many of the vocabulary's tokens, and `dtype` may be int8; what is found
+    is then something else.
     """
     search, sentences = searching(task)
 
@@ -101,7 +102,8 @@ def beam(task: dict[str, Any]) -> tuple[Work, dict[str, Any]]:
         return jax.block_until_ready(search()).log_probs.tolist()
 
     ready, found = {"units": {"sentences": len(sentences)}}, work()
-    return work, ready if "shortlist" in task else {**ready, "check": found}
+    is_exact = "shortlist" not in task and "dtype" not in task
+    return work, {**ready, "check": found} if is_exact else ready
 
 
 def searching(task: dict[str, Any]) -> tuple[Callable[[], Hypotheses], Sentences]:
@@ -113,7 +115,8 @@ def searching(task: dict[str, Any]) -> tuple[Callable[[], Hypotheses], Sentences
     limits = (task["shortest"], task["longest"])
     shortlist = np.arange(task["shortlist"]) if "shortlist" in task else None
     length = sentences.source.shape[1]
-    decode = make_beam_search(model, task["width"], *limits, length, shortlist)
+    dtype = task.get("dtype", "float32")
+    decode = make_beam_search(model, task["width"], *limits, length, shortlist, dtype)
     return lambda: decode(params, batch), sentences
 
 
