@@ -148,13 +148,13 @@ def _table(found: Mapping[str, Cells], joined: measure_tables.Found) -> str:
     rows = []
     for system in systems:
         cells = [
-            _mean(measured[direction].get(system, ()), measure)
+            measure_tables.mean(measured[direction].get(system, ()), measure)
             for measure in ("aer", "bleu")
             for direction in measured
         ]
         both = joined.get(system, ())
         rows.append([
-            label_of(SYSTEMS, system), *cells[: len(measured)], _mean(both, "aer"),
+            label_of(SYSTEMS, system), *cells[: len(measured)], measure_tables.mean(both, "aer"),
             tables.interval(seeds.seed_mean([run["aer"] for run in both]))
             if both else tables.NOTHING, *cells[len(measured) :],
         ])  # fmt: skip
@@ -164,11 +164,6 @@ def _table(found: Mapping[str, Cells], joined: measure_tables.Found) -> str:
         *(f"BLEU ↑ {name}" for name in names),
     ]  # fmt: skip
     return tables.table(headings, rows)
-
-
-def _mean(runs: Sequence[Mapping[str, sentence_measures.SentenceMeasure]], measure: str) -> str:
-    known = [run[measure] for run in runs if measure in run]
-    return tables.with_deviation(seeds.seed_mean(known)) if known else tables.NOTHING
 
 
 def _dot(runs: Sequence[Mapping[str, sentence_measures.SentenceMeasure]]) -> Score:

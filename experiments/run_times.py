@@ -19,6 +19,7 @@ from experiments import (
     coverage_vs_supervised,
     documents,
     encoders_as_matrices,
+    faster_searches,
     hard_vs_soft,
     luong2015_ablation,
     merity2016,
@@ -44,6 +45,7 @@ GRIDS: Mapping[ModuleType, str] = {
     "statistical aligners",
     attention_vs_attribution: "attention with attributions, by AER, of models without and with "
     "coverage or supervision",
+    faster_searches: "searches in 8-bit integers and over shortlists with exact ones, by BLEU",
     several_sources: "translation from two languages at once with each alone, by decoders of "
     "three kinds",
     arthur2016: "translation lexicons: bias, interpolation, none; on two sizes of Multi30k and on "

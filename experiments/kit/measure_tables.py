@@ -103,6 +103,12 @@ def _cell(
     return text + (" **" if p < SURE else " *" if p < LIKELY else "")
 
 
+def mean(runs: Sequence[Mapping[str, SentenceMeasure]], measure: str) -> str:
+    """Returns mean and standard deviation of a measure over the runs that have it."""
+    known = [run[measure] for run in runs if measure in run]
+    return tables.with_deviation(seeds.seed_mean(known)) if known else tables.NOTHING
+
+
 def heading(measure: str) -> str:
     """Returns the name of a measure in tables and plots, with an arrow towards its better end."""
     arrow = {"high": " ↑", "low": " ↓", "": ""}[MEASURES[measure].is_better]

@@ -58,6 +58,7 @@ MEASURES: Mapping[str, CorpusScore] = {
     "overattended": CorpusScore("fertility > 1.5", share, "low"),
     "deviation": CorpusScore("coverage deviation", share, "low"),
     "agreement": CorpusScore("agreement with attention", share, ""),
+    "changed": CorpusScore("other outputs", share, ""),
 }
 
 
