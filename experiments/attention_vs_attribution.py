@@ -30,7 +30,8 @@ USAGE = """
 Compares attention with attributions (input x gradient, integrated gradients, occlusion, value
 norms) by AER and by how often they name the same word, for models without and with coverage or
 supervised alignment: the variants of coverage_vs_supervised with all pairs of Multi30k from English
-to German, three seeds each. 54 runs.
+to German, three seeds each. 54 runs, of which the 15 of
+--only=base,neural,see_loss,ce_hmm,mse_hmm are enough for a page.
 
 usage: python -m experiments.attention_vs_attribution [--OPTION=VALUE ...]
 """
