@@ -66,7 +66,7 @@ def attention_scores(decoded: DecodedSplit) -> Scores:
     """
     if not decoded.attends:
         return {}
-    best = [one[0].weights for one in decoded.hypotheses if one]
+    best = [decoded.linking(one[0]) for one in decoded.hypotheses if one]
     entropy = attention_statistics(best).get("attention_entropy")
     known: Scores = {} if entropy is None else {"attention_entropy": entropy}
     if GOLD_BOXES not in decoded.split.extras:
@@ -106,7 +106,7 @@ def _in_gold(decoded: DecodedSplit) -> dict[int, tuple[np.ndarray, np.ndarray]]:
     ]
     inside = gold_cells(split, right, decoded.data_config)
     return {
-        index: (found[index][0].weights, cells)
+        index: (decoded.linking(found[index][0]), cells)
         for index, cells in zip(right, inside, strict=True)
     }
 

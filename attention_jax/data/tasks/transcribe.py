@@ -58,7 +58,7 @@ def timing_scores(decoded: DecodedSplit) -> Scores:
         return found
     vocabulary = split.target_vocabulary
     pairs = [
-        (word_starts(vocabulary, vocabulary.tokens(one[0].tokens), one[0].weights), gold)
+        (word_starts(vocabulary, vocabulary.tokens(one[0].tokens), decoded.linking(one[0])), gold)
         for one, reference, gold in zip(
             decoded.hypotheses, split.target_ids, split.extras[STARTS], strict=True
         )
@@ -75,7 +75,7 @@ def word_starts(
     Args:
       vocabulary: That of the outputs.
       tokens: The T tokens of one, EOS last.
-      weights: Their attention to frames.
+      weights: The attention to frames that links each.
     """
     are_words = vocabulary.kind != "characters"
     places = word_starts_in_tokens(tokens[:-1], are_words=are_words)

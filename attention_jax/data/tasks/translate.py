@@ -61,7 +61,8 @@ def attention_scores(decoded: DecodedSplit) -> Scores:
     """
     if not decoded.attends:
         return {}
-    return dict(attention_statistics(one[0].weights for one in decoded.hypotheses if one))
+    best = (decoded.linking(one[0]) for one in decoded.hypotheses if one)
+    return dict(attention_statistics(best))
 
 
 def covering_scores(decoded: DecodedSplit) -> Scores:
@@ -76,7 +77,7 @@ def covering_scores(decoded: DecodedSplit) -> Scores:
     best = [(one[0], ids, text) for one, ids, text in triples if one]
     covering = [
         covering_weights(
-            hypothesis.weights,
+            decoded.linking(hypothesis),
             word_pieces(split.source_vocabulary, ids, text),
             word_pieces(hypothesis.vocabulary(split.target_vocabulary), hypothesis.tokens),
         )
