@@ -19,7 +19,8 @@ def ensemble_of(runs: Sequence[TrainedRun], combination: str = "log_linear") -> 
     """Ensemble: joins runs to one that predicts with all of their models.
 
     The first run gives the config, and the place of results, `evaluations/ensemble_...`. Attention
-    is averaged over the runs that learnt to align at the same step as the first.
+    is averaged over the runs that learnt to align as the first did: at the same step, and by an
+    aligner of their own if it has one.
 
     Args:
       runs: The runs; one alone is returned as it is.
@@ -33,8 +34,8 @@ def ensemble_of(runs: Sequence[TrainedRun], combination: str = "log_linear") -> 
         return first
     for other in others:
         _check(first, other)
-    shifts = [run.alignment_shift for run in runs]
-    attending = tuple(m for m, shift in enumerate(shifts) if shift == shifts[0])
+    ways = [(run.alignment_shift, run.has_aligner) for run in runs]
+    attending = tuple(m for m, way in enumerate(ways) if way == ways[0])
     model = Ensemble(tuple(run.model for run in runs), combination, attending)
     # What only one of the models computes, such as coverage, no objective can measure of all.
     objectives = {

@@ -9,8 +9,9 @@ import pytest
 
 from attention_jax import api
 from attention_jax.analysis.evaluation_request import EvaluationRequest, evaluate_as_asked
-from attention_jax.analysis.matrices import write_matrices
+from attention_jax.analysis.matrices import attention_matrices, write_matrices
 from attention_jax.analysis.self_attention import self_attention
+from attention_jax.analysis.views import DecodedRun, output_tokens
 from attention_jax.data.loading import build_task
 from attention_jax.data.pipeline import make_eval_batches
 from attention_jax.decoding.searcher import Hypothesis
@@ -95,3 +96,39 @@ def test_matrices_are_written_with_the_tokens_of_further_sources(translating, tm
     line = json.loads((tmp_path / "matrices.jsonl").read_text())
     assert line["further_tokens"] == {"second": [*tokens]}
     np.testing.assert_allclose(line["heads"]["attention/second"], weights, atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def aligned(tmp_path_factory):
+    """A recurrent run of two sources, an alignment module of which says the links, and its data."""
+    folder = tmp_path_factory.mktemp("aligned")
+    return two_sources_run(folder / "run", transformer=False, module=True)
+
+
+def test_attention_is_seen_beside_an_aligner(aligned):
+    """The decoder's own, which has one head, and that to a further source."""
+    run, task = aligned
+    split = task.split("test").select([0])
+    [found] = attention_matrices(run, split)
+    batch = next(iter(make_eval_batches(split, run.config.data)))
+    output, row = jax.jit(run.model.apply)(run.params, batch), batch["index"].tolist().index(0)
+    assert [*found.heads] == ["attention", "attention/second"]
+    expected = {
+        "weights": output.outputs["alignment"], "attention": output.attention.weights,
+        "attention/second": output.outputs["attention/second"],
+    }  # fmt: skip
+    for name, weights in {"weights": found.weights[None], **found.heads}.items():
+        _, length, size = weights.shape
+        tokens = found.further_tokens["second"] if "/" in name else found.source_tokens
+        assert (length, size) == (len(found.tokens), len(tokens))
+        np.testing.assert_allclose(weights[0], expected[name][row, :length, :size], atol=1e-6)
+    assert np.abs(found.weights - found.heads["attention"][0]).max() > 0.01
+    views = output_tokens(_decoded(run, task), [0])
+    assert [*views] == ["run", "run, head 0"]
+
+
+def _decoded(run, task):
+    split = task.split("test")
+    found = [[Hypothesis(ids, 0.0, 0.0, np.full((len(ids), len(read)), 1 / len(read)))]
+             for ids, read in zip(split.target_ids, split.source_ids, strict=True)]  # fmt: skip
+    return DecodedRun("run", run, split, found, split.targets)
