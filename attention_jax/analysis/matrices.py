@@ -101,8 +101,8 @@ def write_matrices(
     """Writes the attention of outputs, forced again, as NumPy arrays or as JSON lines.
 
     Of output n, from 0, `.npz` holds the arrays `n/line` (the number of its line, from 0),
-    `n/source_tokens`, `n/tokens`, `n/weights` and `n/heads/LAYER`, and `n/further_tokens/NAME` where
-    there are further sources; `.jsonl` has a line for each output, an object of the same names
+    `n/source_tokens`, `n/tokens`, `n/weights` and `n/heads/LAYER`, and of further sources
+    `n/further_tokens/NAME`; `.jsonl` has a line for each output, an object of the same names
     beside `source` and `output`, the texts.
 
     Args:

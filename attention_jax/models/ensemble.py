@@ -1,8 +1,8 @@
 """Ensembles: several trained models that write one output, as a model of its own.
 
 A search, forced decoding and scores ask it what they ask of any model: its state is the tuple of
-its members' states, its predictions are theirs combined, and its attention is the mean of theirs, or
-of what their aligners say.
+its members' states, its predictions are theirs combined, and its attention is the mean of theirs,
+or of what their aligners say.
 """
 
 import dataclasses

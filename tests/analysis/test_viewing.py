@@ -199,7 +199,7 @@ def test_outputs_are_shown_at_the_step_that_links(world):
 
 
 def test_what_covers_words_is_the_attention_that_links_them(world):
-    """Between tokens and between words: weights, entropy and coverage, of heads and of sound too."""
+    """Between tokens and between words: weights, entropy and coverage, of heads, too."""
     shown, _, _ = world
     words, index = split_words(shown.split), 4
     ids, size = shown.split.target_ids[index], len(shown.split.source_ids[index])

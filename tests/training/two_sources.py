@@ -1,4 +1,4 @@
-"""Untrained runs of two sources, the second one longer than the first, for tests of what is shown."""
+"""Untrained runs of two sources, of which the second is the longer one."""
 
 from pathlib import Path
 
@@ -28,7 +28,6 @@ def two_sources_run(
     transformer: bool = True,
     alone: bool = False,
     module: bool = False,
-    lowercase: bool = False,
 ) -> tuple[TrainedRun, TaskData]:
     """Returns a run over the lines of `write_text` and, beside them, those of `further_lines`.
 
@@ -38,14 +37,12 @@ def two_sources_run(
       transformer: Whether it is a Transformer; otherwise its decoder is recurrent.
       alone: Whether its model reads the first source alone.
       module: Whether it has an alignment module, taught at the step that reads.
-      lowercase: Whether its texts are in lower case.
     """
     folder.parent.mkdir(exist_ok=True)
     source, target = write_text(folder.parent, number)
     further = folder.parent / "text.fr"
     further.write_text("".join(f"{line}\n" for line in further_lines(number)))
-    data = {"name": "parallel", "subwords": {"kind": "words"}, "lowercase": lowercase,
-            "eval_batch_size": 4}  # fmt: skip
+    data = {"name": "parallel", "subwords": {"kind": "words"}, "eval_batch_size": 4}
     for split in ("train", "validation", "test"):
         data |= {f"{split}_source": source, f"{split}_target": target}
     data["further"] = {"second": {split: str(further) for split in ("train", "validation", "test")}}
