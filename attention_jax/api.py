@@ -38,6 +38,7 @@ from attention_jax.analysis.attribution import Attribution, attribute, check_att
 from attention_jax.analysis.evaluation_request import EvaluationRequest, evaluate_as_asked
 from attention_jax.analysis.given_texts import GivenTexts
 from attention_jax.analysis.matrices import (
+    CROSS_ATTENTION,
     AttentionMatrices,
     attention_matrices,
     forced_outputs,
@@ -338,6 +339,7 @@ class Run:
     def plot(self, *shown: Output | AttentionMatrices | Attribution, columns: int = 2) -> Figure:
         """Attention heat maps: source across, target down; a notebook shows the figure.
 
+        Beside it stands the mean over heads of the attention to each further text, if it is there.
         Where the source is a picture, it is drawn as each word has seen it; where it is sound,
         attention is drawn under its spectrogram, with lines where words begin.
 
@@ -354,21 +356,27 @@ class Run:
             raise UserError("plot: expected outputs or attention, found none with any token")
         if self.trained.draws_on_canvas:
             return attended_canvases([self._attended(one) for one in drawn])
-        return heat_map_grid([self._heat_map(one) for one in drawn], columns)
+        return heat_map_grid([each for one in drawn for each in self._heat_maps(one)], columns)
 
     def _attended(self, one: Output) -> AttendedPicture:
         weights = self.trained.linking_weights(one.attention)
         starts = found_starts(self.trained, one.tokens, weights)
         return AttendedPicture(one.canvas, weights, one.tokens, one.source, starts)
 
-    def _heat_map(self, shown: Output | AttentionMatrices | Attribution) -> HeatMap:
+    def _heat_maps(self, shown: Output | AttentionMatrices | Attribution) -> Iterator[HeatMap]:
+        """Yields the map of the first source and, where it is known, of each further text."""
         if isinstance(shown, Attribution):
-            weights, title = np.asarray(shown.weights, np.float64), shown.method
-        else:
-            attention = shown.attention if isinstance(shown, Output) else shown.weights
-            weights = self.trained.linking_weights(attention)
-            title = shown.source if isinstance(shown, Output) else ""
-        return HeatMap(weights, shown.source_tokens, shown.tokens, title)
+            weights = np.asarray(shown.weights, np.float64)
+            yield HeatMap(weights, shown.source_tokens, shown.tokens, shown.method)
+            return
+        run, is_output = self.trained, isinstance(shown, Output)
+        weights = run.linking_weights(shown.attention if is_output else shown.weights)
+        title = shown.source if is_output else ""
+        yield HeatMap(weights, shown.source_tokens, shown.tokens, title)
+        for name, tokens in shown.further_tokens.items():
+            heads = shown.heads.get(f"{CROSS_ATTENTION}/{name}")
+            if heads is not None and name not in run.task.beside:
+                yield HeatMap(run.linking_heads(heads).mean(0), tokens, shown.tokens, name)
 
 
 def load(

@@ -27,7 +27,8 @@ def ensemble_of(runs: Sequence[TrainedRun], combination: str = "log_linear") -> 
       combination: `log_linear` or `mean`; see `ops.ensemble_predictions`.
 
     Raises:
-      UserError: If their tasks, their vocabularies or what they copy are not the same.
+      UserError: If their tasks, their vocabularies or what they copy are not the same, or one reads
+        a source that the first knows nothing of.
     """
     first, *others = runs
     if not others:
@@ -68,6 +69,13 @@ def _check(first: TrainedRun, other: TrainedRun) -> None:
                 f"{other.directory.path}: expected the {what} of {first.directory.path}, "
                 f"{of(first)}, found {of(other)}"
             )
+    known = {*first.config.data.further_sources, *first.task.beside}
+    unknown = [name for name in other.further_sources if name not in known]
+    if unknown:
+        raise UserError(
+            f"{other.directory.path}: expected sources that the data of {first.directory.path} "
+            f"have, {', '.join(known) or 'one alone'}, found {unknown[0]!r}; give this run first"
+        )
     of_first, of_other = (
         hash_files(run.directory.vocabularies, LEXICON_FILE) for run in (first, other)
     )

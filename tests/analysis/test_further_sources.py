@@ -72,6 +72,7 @@ def test_attend_tells_of_every_source_by_its_tokens(translating):
     to_second = forced.heads["attention/second"]
     assert to_second.shape == (4, len(forced.tokens), sizes["second"])
     np.testing.assert_allclose(to_second.sum(-1), 1, rtol=1e-5)
+    assert len(api.Run(run).plot(forced).axes) == 3  # a map of each source, and the scale
     own = forced.heads["encoder_second/layer_0/self_attention"]
     assert own.shape == (2, sizes["second"], sizes["second"])
     np.testing.assert_allclose(own.sum(-1), 1, rtol=1e-5)

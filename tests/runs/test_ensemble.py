@@ -125,6 +125,13 @@ def test_members_that_read_a_lexicon_have_the_same(two, monkeypatch):
             ensemble_of([with_its, dataclasses.replace(other, resources=resources)])
 
 
+def test_the_first_run_must_know_the_sources_of_all(two, tmp_path):
+    one, _, _ = two
+    both, _ = two_sources_run(tmp_path / "both", transformer=False)
+    with pytest.raises(UserError, match="both: expected sources that .* one alone, found 'second'"):
+        ensemble_of([one, both])
+
+
 def test_runs_that_do_not_fit_each_other_are_one_line(two, tmp_path):
     one, other, _ = two
     stranger, _ = untrained_run(tmp_path / "efgh", *write_text(tmp_path, seed=1, number=3))
