@@ -5,11 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from attention_jax.data.config import DataConfig
 from attention_jax.data.examples import Split
-from attention_jax.evaluation.attention_alignment import linking_weights
 
 Scores = dict[str, float | str]
 # By the name of a model's output: its array for each example.
@@ -28,7 +26,8 @@ class DecodedSplit:
       nbest: The texts of all hypotheses for each example, best first.
       hypotheses: The hypotheses for each example, best first, with `tokens` and `weights`.
       attends: Whether hypotheses have weights of attention.
-      alignment_shift: The step whose attention links a token, counted from the one that writes it.
+      alignment_shift: The step whose attention links a token, counted from the one that writes it;
+        see `linking_weights`.
       gathered: What the model gave beside outputs, of that which the task `gathers`.
     """
 
@@ -40,7 +39,3 @@ class DecodedSplit:
     attends: bool = False
     alignment_shift: int = 0
     gathered: Gathered = dataclasses.field(default_factory=dict)
-
-    def linking(self, hypothesis: Any) -> Float[np.ndarray, "T S"]:
-        """Returns the weights that link the tokens of a hypothesis; see `linking_weights`."""
-        return linking_weights(hypothesis.weights, self.alignment_shift)
