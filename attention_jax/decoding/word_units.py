@@ -16,7 +16,7 @@ from attention_jax.decoding.forced_decoding import ForcedAttention, forced_atten
 from attention_jax.errors import UserError
 from attention_jax.evaluation.attention_alignment import linking_weights
 from attention_jax.evaluation.word_weights import WordWeights
-from attention_jax.runs.load import TrainedRun
+from attention_jax.runs.load import TrainedRun, shift_of_heads
 from attention_jax.spaced_words import spaced_words
 
 Words = Sequence[str]
@@ -120,11 +120,6 @@ def forced_words(
       the step after, in which the decoder reads the token.
     """
     return in_words(forced_attention(run, split), split, words, shift, shift_of_heads(run, shift))
-
-
-def shift_of_heads(run: TrainedRun, shift: int) -> int:
-    """Returns the shift of the decoder's own attention: none where an aligner is shifted."""
-    return 0 if run.has_aligner else shift
 
 
 def in_words(

@@ -145,8 +145,13 @@ class TrainedRun:
 
     def linking_heads(self, heads: Float[np.ndarray, "H T S"]) -> Float[np.ndarray, "H T S"]:
         """Returns those of the decoder's own heads, which an aligner's shift does not concern."""
-        shift = 0 if self.has_aligner else self.alignment_shift
+        shift = shift_of_heads(self, self.alignment_shift)
         return np.stack([linking_weights(head, shift) for head in heads])
+
+
+def shift_of_heads(run: TrainedRun, shift: int) -> int:
+    """Returns the shift of the decoder's own attention: none where an aligner is shifted."""
+    return 0 if run.has_aligner else shift
 
 
 def task_of(run: TrainedRun, wanted: Collection[str] = ()) -> TaskData:
