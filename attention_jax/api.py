@@ -38,6 +38,7 @@ from attention_jax.analysis.attribution import Attribution, attribute, check_att
 from attention_jax.analysis.evaluation_request import EvaluationRequest, evaluate_as_asked
 from attention_jax.analysis.given_texts import GivenTexts
 from attention_jax.analysis.matrices import (
+    CROSS_ATTENTION,
     AttentionMatrices,
     attention_matrices,
     forced_outputs,
@@ -48,7 +49,7 @@ from attention_jax.data.examples import Split
 from attention_jax.data.pictures import Canvas
 from attention_jax.data.text.vocabulary import tokens_in_text
 from attention_jax.decoding.output_text import OutputWriter
-from attention_jax.decoding.scoring import ScoredPair, Scorer, given_pairs
+from attention_jax.decoding.scoring import ScoredPair, Scorer, check_further, given_pairs
 from attention_jax.decoding.translate import Translation, Translator, check_aligning
 from attention_jax.devices.compilation_cache import keep_by_default
 from attention_jax.errors import UserError
@@ -82,6 +83,7 @@ class Output:
         attends to nothing.
       heads: Weights of every layer and head while it is predicted, by the path of the layer, as of
         `AttentionMatrices`; empty unless they were asked for.
+      further_tokens: The tokens of each further source, by its name, beside `heads`.
       canvas: The picture or the spectrogram that was read, for `Run.plot`; None for a text.
     """
 
@@ -94,6 +96,7 @@ class Output:
     attention: Float[np.ndarray, "T S"]
     heads: Mapping[str, Float[np.ndarray, "H N M"]] = dataclasses.field(default_factory=dict)
     canvas: Canvas | None = None
+    further_tokens: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
 
 
 class Run:
@@ -189,15 +192,15 @@ class Run:
         if heads:
             self._check_attending()
         translations = self._translator(nbest).translate(lines, further, prefixes)
-        by_output = self._heads(translations, lines, further) if heads else itertools.repeat({})
+        by_output = self._forced(translations, lines, further) if heads else itertools.repeat(None)
         return [self._outputs(each, by_output) for each in translations]
 
-    def _heads(
+    def _forced(
         self,
         translations: Sequence[Translation],
         lines: Sequence[str],
         further: Mapping[str, Sequence[str]],
-    ) -> Iterator[Mapping[str, np.ndarray]]:
+    ) -> Iterator[AttentionMatrices]:
         """Forces all outputs again, and yields the attention of the layers and heads to each."""
         written = [
             (number, output)
@@ -210,10 +213,10 @@ class Run:
         sources = [lines[number] for number in numbers]
         others = {name: [texts[number] for number in numbers] for name, texts in further.items()}
         split = forced_outputs(self.trained, sources, outputs, others)
-        yield from (found.heads for found in attention_matrices(self.trained, split))
+        yield from attention_matrices(self.trained, split)
 
     def _outputs(
-        self, translation: Translation, by_output: Iterator[Mapping[str, np.ndarray]]
+        self, translation: Translation, by_output: Iterator[AttentionMatrices | None]
     ) -> list[Output]:
         run, source = self.trained, translation.source
         if not translation.hypotheses:
@@ -227,9 +230,10 @@ class Run:
             Output(
                 source, self._writer(each, source), each.log_prob, each.score, read,
                 each.vocabulary(run.target_vocabulary).tokens(each.tokens),
-                np.asarray(each.weights), heads, canvas,
+                np.asarray(each.weights), forced.heads if forced else {}, canvas,
+                forced.further_tokens if forced else {},
             )
-            for each, heads in zip(translation.hypotheses, by_output, strict=False)
+            for each, forced in zip(translation.hypotheses, by_output, strict=False)
         ]  # fmt: skip
 
     def score(
@@ -274,6 +278,7 @@ class Run:
             evaluated before.
         """
         _check_texts({**further, "sources": sources, "targets": targets})
+        check_further(self.trained, further)
         request = EvaluationRequest(texts=GivenTexts(name, sources, targets, further))
         data = request.data_of(self.trained)
         evaluate_as_asked(self.trained, data, request)
@@ -334,6 +339,7 @@ class Run:
     def plot(self, *shown: Output | AttentionMatrices | Attribution, columns: int = 2) -> Figure:
         """Attention heat maps: source across, target down; a notebook shows the figure.
 
+        Beside it stands the mean over heads of the attention to each further text, if it is there.
         Where the source is a picture, it is drawn as each word has seen it; where it is sound,
         attention is drawn under its spectrogram, with lines where words begin.
 
@@ -350,11 +356,27 @@ class Run:
             raise UserError("plot: expected outputs or attention, found none with any token")
         if self.trained.draws_on_canvas:
             return attended_canvases([self._attended(one) for one in drawn])
-        return heat_map_grid([_heat_map(one) for one in drawn], columns)
+        return heat_map_grid([each for one in drawn for each in self._heat_maps(one)], columns)
 
     def _attended(self, one: Output) -> AttendedPicture:
-        starts = found_starts(self.trained, one.tokens, one.attention)
-        return AttendedPicture(one.canvas, one.attention, one.tokens, one.source, starts)
+        weights = self.trained.linking_weights(one.attention)
+        starts = found_starts(self.trained, one.tokens, weights)
+        return AttendedPicture(one.canvas, weights, one.tokens, one.source, starts)
+
+    def _heat_maps(self, shown: Output | AttentionMatrices | Attribution) -> Iterator[HeatMap]:
+        """Yields the map of the first source and, where it is known, of each further text."""
+        if isinstance(shown, Attribution):
+            weights = np.asarray(shown.weights, np.float64)
+            yield HeatMap(weights, shown.source_tokens, shown.tokens, shown.method)
+            return
+        run, is_output = self.trained, isinstance(shown, Output)
+        weights = run.linking_weights(shown.attention if is_output else shown.weights)
+        title = shown.source if is_output else ""
+        yield HeatMap(weights, shown.source_tokens, shown.tokens, title)
+        for name, tokens in shown.further_tokens.items():
+            heads = shown.heads.get(f"{CROSS_ATTENTION}/{name}")
+            if heads is not None and name not in run.task.beside:
+                yield HeatMap(run.linking_heads(heads).mean(0), tokens, shown.tokens, name)
 
 
 def load(
@@ -419,10 +441,3 @@ def _check_texts(named: Mapping[str, Sequence[str]]) -> None:
     for name, texts in named.items():
         if isinstance(texts, str):
             raise UserError(f"{name}: expected a list of texts, found one text, {texts!r:.80}")
-
-
-def _heat_map(shown: Output | AttentionMatrices | Attribution) -> HeatMap:
-    is_output = isinstance(shown, Output)
-    weights = shown.attention if is_output else shown.weights
-    title = shown.source if is_output else getattr(shown, "method", "")
-    return HeatMap(np.asarray(weights, np.float64), shown.source_tokens, shown.tokens, title)

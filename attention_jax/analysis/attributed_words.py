@@ -15,13 +15,13 @@ from attention_jax.analysis.attribution import (
 from attention_jax.analysis.gold_links import GoldComparison
 from attention_jax.data.examples import Split
 from attention_jax.decoding.forced_decoding import ForcedAttention
-from attention_jax.decoding.word_units import SplitWords, in_words, shift_of_heads
+from attention_jax.decoding.word_units import SplitWords, in_words
 from attention_jax.evaluation.attention_alignment import score_attention
 from attention_jax.evaluation.pharaoh import MarkedLinks
 from attention_jax.evaluation.symmetrized_attention import score_threshold
 from attention_jax.evaluation.word_weights import WordWeights
 from attention_jax.files import replacing
-from attention_jax.runs.load import TrainedRun
+from attention_jax.runs.load import TrainedRun, shift_of_heads
 from attention_jax.runs.run_directory import writing
 
 _SCORES = ("aer", "alignment_precision", "alignment_recall", "saer", "match", "probability_mass")

@@ -187,7 +187,7 @@ class Evaluation:
     def _decoded(self, outputs: Outputs, gathered: Gathered) -> DecodedSplit:
         return DecodedSplit(
             outputs.split, self._run.config.data, outputs.texts, self._lists(outputs),
-            outputs.found, self._run.attends, gathered,
+            outputs.found, self._run.attends, self._run.alignment_shift, gathered,
         )  # fmt: skip
 
     def _scores(self, decoded: DecodedSplit) -> Scores:

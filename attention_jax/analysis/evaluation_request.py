@@ -30,7 +30,7 @@ from attention_jax.analysis.heads import (
     read_heads,
     write_heads,
 )
-from attention_jax.analysis.other_runs import OtherRun
+from attention_jax.analysis.other_runs import OtherRun, further_sources_of
 from attention_jax.analysis.result_places import placed
 from attention_jax.analysis.reverse import reverse_run, reverse_split_name, reverse_task
 from attention_jax.data.examples import Split
@@ -133,13 +133,24 @@ class EvaluationRequest:
     def data_of(self, run: TrainedRun) -> TaskData:
         """Returns the data of a run on which it is evaluated."""
         if self.texts:
-            return self.texts.data(run)
+            return self.texts.read_by(run).data(run)
         wanted = run.config.evaluation.splits if self.split is None else self.split
         return task_of(run, [*wanted, *(["train"] if self.dropped_words else [])])
 
     def opposite_data_of(self, run: TrainedRun) -> TaskData:
         """Returns the data of a run of the opposite direction."""
-        return self.texts.swapped().data(run) if self.texts else self.data_of(run)
+        return self.texts.swapped().read_by(run).data(run) if self.texts else self.data_of(run)
+
+
+def further_sources(against: Sequence[str], reverse: str | None) -> set[str]:
+    """Returns the names of what other runs read beside their source, by the flags that name them.
+
+    Raises:
+      UserError: If one is not the directory of a run.
+    """
+    places = [("--against", place) for place in against]
+    places += [("--reverse", reverse)] if reverse else []
+    return {name for flag, place in places for name in further_sources_of(flag, place)}
 
 
 FLAGS = tuple(

@@ -39,7 +39,7 @@ def divide_sources(
 
 @dataclasses.dataclass(frozen=True)
 class GivenTexts:
-    """Texts that belong to no run: the same ones for every run that is compared.
+    """Texts that belong to no run, as their files have them: the same for all that are compared.
 
     Attributes:
       name: What results call them, as they call splits of a run's own data; letters, digits,
@@ -67,7 +67,12 @@ class GivenTexts:
 
     @classmethod
     def read(
-        cls, run: TrainedRun, sources: Sequence[str], target: str | None, name: str | None = None
+        cls,
+        run: TrainedRun,
+        sources: Sequence[str],
+        target: str | None,
+        name: str | None = None,
+        others: Collection[str] = (),
     ) -> Self:
         """Reads files of lines, or of what else a task's texts are, such as names of recordings.
 
@@ -76,11 +81,12 @@ class GivenTexts:
           sources: The file of its source, and `NAME=FILE` for each further one.
           target: The file of references.
           name: What to call them; the first file's name up to its first full stop, if not given.
+          others: Names of further sources that are read by runs beside it.
 
         Raises:
           UserError: If a file is missing, cannot be read, or they have other numbers of lines.
         """
-        plain, named = divide_sources(sources, run.further_sources)
+        plain, named = divide_sources(sources, {*run.further_sources, *others})
         further = {name: read_lines(path) for name, path in named.items()}
         if not target:
             raise UserError("--target: expected the references of --source, found none")
@@ -94,15 +100,20 @@ class GivenTexts:
         return cls(name, [text for text, _ in pairs], [text for _, text in pairs], further)
 
     def swapped(self) -> Self:
-        """Returns the texts of the opposite direction."""
-        return dataclasses.replace(self, sources=self.targets, targets=self.sources, further={})
+        """Returns the texts of the opposite direction, beside the same further sources."""
+        return dataclasses.replace(self, sources=self.targets, targets=self.sources)
+
+    def read_by(self, run: TrainedRun) -> Self:
+        """Returns the texts without those that only other runs read."""
+        read = {name: texts for name, texts in self.further.items() if name in run.further_sources}
+        return dataclasses.replace(self, further=read)
 
     def data(self, run: TrainedRun) -> TaskData:
-        """Returns the texts as data of a run, with one split.
+        """Returns the texts as data of a run, in its own form, with one split.
 
         Raises:
-          DataError: If there are none, they do not fit the run's task, or its targets are more than
-            texts tell.
+          DataError: If there are none, they are not of the sources that the run reads or do not fit
+            its task, or its targets are more than texts tell.
         """
         if getattr(run.config.data, "oracle_steps", "none") != "none":
             raise DataError(

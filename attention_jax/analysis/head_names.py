@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 
+from attention_jax.layers.source import source_read_by
 from attention_jax.types import Params
 
 
@@ -49,6 +50,21 @@ def layer_number(layer: str) -> int | None:
     """Returns the number of the layer that a module is in, by its path; None if in no layer."""
     found = re.search(r"(?:^|/)layer_(\d+)(?:/|$)", layer)
     return int(found[1]) if found else None
+
+
+def side_of(layer: str) -> str:
+    """Self-attention: returns the module whose layer it is, such as `encoder_fr` or `decoder`."""
+    return layer.split("/")[-3]
+
+
+def attended_field(layer: str) -> str:
+    """Self-attention: returns the field whose positions a layer relates: a source's, or `target`.
+
+    Args:
+      layer: Its path, such as `encoder_fr/layer_0/self_attention`, of the source `fr`.
+    """
+    side = side_of(layer)
+    return "target" if side == "decoder" else source_read_by(side)
 
 
 def head_name(layer: str, number: int) -> str:

@@ -63,7 +63,8 @@ def analyse_heads(
 ) -> list[HeadReport]:
     """Attention head analysis: computes the statistics of every head, and its ablation.
 
-    The statistics are those of the weights in forced decoding of the references. With gold links,
+    The statistics are those of the weights in forced decoding of the references, at the step that
+    links each token. With gold links,
     heads of cross-attention also get their AER. `nll_without` is the increase of a token's negative
     log-likelihood when the head is ablated; see `losses_without` for the heads that have it. Of a
     bidirectional model, the forward model is analysed.
@@ -160,7 +161,8 @@ def _cross_attention(
     run: TrainedRun, split: Split, gold: GoldComparison | None
 ) -> dict[tuple[str, int], dict[str, float]]:
     """Returns the statistics of the heads of cross-attention, by layer and number."""
-    statistics = head_statistics([each.heads for each in forced_attention(run, split)])
+    attended = [run.linking_heads(each.heads) for each in forced_attention(run, split)]
+    statistics = head_statistics(attended)
     if gold is not None:
         golds = [gold.links[number] for number in sorted(gold.links)]
         for head, values in enumerate(statistics):

@@ -12,11 +12,12 @@ from jaxtyping import Float
 
 from attention_jax.analysis.self_attention import self_attention
 from attention_jax.data.examples import Split
+from attention_jax.data.field import SOURCE
 from attention_jax.data.text.extended_vocabulary import extended
-from attention_jax.data.text.vocabulary import tokens_in_text
 from attention_jax.decoding.forced_decoding import forced_attention
 from attention_jax.decoding.scoring import given_pairs
 from attention_jax.decoding.searcher import Hypothesis
+from attention_jax.decoding.source_tokens import source_tokens
 from attention_jax.files import replacing
 from attention_jax.runs.load import TrainedRun
 from attention_jax.runs.run_directory import writing
@@ -35,13 +36,16 @@ class AttentionMatrices:
       weights: Cross-attention, `T S`, the mean over heads where there are several; in a model with
         an aligner of its own (`model.aligner`), what that says.
       heads: Weights of every layer and head by the path of the layer: `attention`, `H T S`, where
-        cross-attention has heads (of several layers side by side); self-attention, `H N N`.
+        cross-attention has several heads (of several layers side by side), or an aligner beside it;
+        `attention/NAME`, `H T _`, to the further source NAME; self-attention, `H N N`.
+      further_tokens: The tokens of each further source, EOS last, by its name.
     """
 
     source_tokens: Sequence[str]
     tokens: Sequence[str]
     weights: Float[np.ndarray, "T S"]
     heads: Mapping[str, Float[np.ndarray, "H N M"]]
+    further_tokens: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
 
 
 def attention_matrices(run: TrainedRun, split: Split) -> list[AttentionMatrices]:
@@ -55,12 +59,13 @@ def attention_matrices(run: TrainedRun, split: Split) -> list[AttentionMatrices]
         heads = {layer: pairs[index].weights for layer, pairs in of_layers.items()}
         if forced.heads is not None:
             heads[CROSS_ATTENTION] = forced.heads
-        source = split.source_ids[index], split.sources[index]
+        heads |= {f"{CROSS_ATTENTION}/{name}": each for name, each in forced.further.items()}
         target = extended(split.target_vocabulary, split.own_words[index])
         found.append(
             AttentionMatrices(
-                tokens_in_text(split.source_vocabulary, *source),
+                source_tokens(split, SOURCE.name, index),
                 target.tokens(split.target_ids[index]), forced.weights, heads,
+                {name: source_tokens(split, name, index) for name in run.further_sources},
             )
         )  # fmt: skip
     return found
@@ -96,8 +101,9 @@ def write_matrices(
     """Writes the attention of outputs, forced again, as NumPy arrays or as JSON lines.
 
     Of output n, from 0, `.npz` holds the arrays `n/line` (the number of its line, from 0),
-    `n/source_tokens`, `n/tokens`, `n/weights` and `n/heads/LAYER`; `.jsonl` has a line for each
-    output, an object of the same names beside `source` and `output`, the texts.
+    `n/source_tokens`, `n/tokens`, `n/weights` and `n/heads/LAYER`, and of further sources
+    `n/further_tokens/NAME`; `.jsonl` has a line for each output, an object of the same names
+    beside `source` and `output`, the texts.
 
     Args:
       path: The file.
@@ -132,6 +138,10 @@ def _as_arrays(rows: _Rows) -> bytes:
             f"{n}/tokens": np.array(one.tokens, np.str_),
             f"{n}/weights": one.weights,
             **{f"{n}/heads/{layer}": weights for layer, weights in one.heads.items()},
+            **{
+                f"{n}/further_tokens/{name}": np.array(tokens, np.str_)
+                for name, tokens in one.further_tokens.items()
+            },
         }
     content = io.BytesIO()
     np.savez_compressed(content, allow_pickle=False, **arrays)
@@ -153,6 +163,8 @@ def _lines(rows: _Rows) -> Iterator[str]:
             "weights": _rounded(one.weights),
             "heads": {layer: _rounded(weights) for layer, weights in one.heads.items()},
         }
+        if one.further_tokens:
+            value["further_tokens"] = {k: [*tokens] for k, tokens in one.further_tokens.items()}
         yield json.dumps(value, ensure_ascii=False)
 
 

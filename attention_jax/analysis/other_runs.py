@@ -7,8 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from attention_jax.data.examples import Split
 from attention_jax.data.loading import TaskData
 from attention_jax.errors import UserError
+from attention_jax.layers.source import MAIN
+from attention_jax.runs.config import from_config_dict
 from attention_jax.runs.load import TrainedRun, load_run, task_of
 from attention_jax.runs.named_files import Moved
+from attention_jax.runs.run_directory import RunDirectory
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,11 +51,8 @@ class OtherRun:
             reads no source.
         """
         try:
-            # A directory's own name may end in `@100`; then no step is meant.
-            path, _, step = place.rpartition("@")
-            is_step = bool(path) and step.isdecimal() and not os.path.isdir(place)
-            step = int(step) if is_step else None
-            run = load_run(path if is_step else place, step=step, moved=moved)
+            path, step = _divided(place)
+            run = load_run(path, step=step, moved=moved)
             if run.task.continues:
                 raise UserError(f"{place}: expected a model that reads a source, found none")
             return cls(flag, place, run, data_of(run))
@@ -63,10 +63,12 @@ class OtherRun:
         """Returns this run's split of the same name.
 
         Raises:
-          UserError: If its sources or references differ from those of `split`.
+          UserError: If its sources, upper and lower case ignored, or references differ from those
+            of `split`.
         """
         other = self.task.split(split.name)
-        self._check("sources", split.name, split.sources, other.sources)
+        # One of the runs may lowercase its sources; references have to be the same to the letter.
+        self._check("sources", split.name, _lower(split.sources), _lower(other.sources))
         self._check("references", split.name, split.references, other.references)
         return other
 
@@ -100,6 +102,28 @@ class OtherRun:
                     f"{self.flag}: expected the {what} {_brief(one)} in pair {number} of {split}, "
                     f"found {_brief(other)} in {self.run.directory.path}"
                 )
+
+
+def further_sources_of(flag: str, place: str) -> tuple[str, ...]:
+    """Returns the names of what the run of a place reads beside its source, by its config alone.
+
+    Raises:
+      UserError: If it is not the directory of a run, with the flag's name before it.
+    """
+    try:
+        directory = RunDirectory(_divided(place)[0])
+        directory.require()
+        config = from_config_dict(directory.read_config())
+    except UserError as error:
+        raise UserError(f"{flag}: {error}") from None
+    return tuple(name for name in getattr(config.model, "sources", ()) if name != MAIN)
+
+
+def _divided(place: str) -> tuple[str, int | None]:
+    """Divides `DIRECTORY@STEP`; a directory's own name may end so, and then no step is meant."""
+    path, _, step = place.rpartition("@")
+    is_step = bool(path) and step.isdecimal() and not os.path.isdir(place)
+    return (path, int(step)) if is_step else (place, None)
 
 
 def _lower(texts: Iterable[str]) -> list[str]:

@@ -161,7 +161,7 @@ def _heat_map(
     run: TrainedRun, source_ids: np.ndarray, hypothesis: Hypothesis, source: str
 ) -> HeatMap:
     return HeatMap(
-        np.asarray(hypothesis.weights, np.float64),
+        run.linking_weights(hypothesis.weights),
         tokens_in_text(run.source_vocabulary, source_ids, source),
         hypothesis.vocabulary(run.target_vocabulary).tokens(hypothesis.tokens),
         source,
@@ -179,13 +179,13 @@ def attended(
     run: TrainedRun, canvas: Canvas, hypothesis: Hypothesis, title: str
 ) -> AttendedPicture:
     """Returns what is drawn of an output on what its source looks like."""
-    weights = np.asarray(hypothesis.weights, np.float64)
+    weights = run.linking_weights(hypothesis.weights)
     target = run.target_vocabulary.tokens(hypothesis.tokens)
     return AttendedPicture(canvas, weights, target, title, found_starts(run, target, weights))
 
 
 def found_starts(run: TrainedRun, tokens: Sequence[str], weights: np.ndarray) -> list[float]:
-    """Returns when words begin by the attention, in seconds.
+    """Returns when words begin by the attention that links them, in seconds.
 
     None of sources without time, and of sound of more frames than are drawn elsewhere, either.
     """

@@ -5,13 +5,13 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from attention_jax.analysis.head_names import natural_order
+from attention_jax.analysis.head_names import attended_field, natural_order
 from attention_jax.data.examples import Split
 from attention_jax.data.pipeline import make_eval_batches
 from attention_jax.evaluation.head_statistics import Heads, Reach
 from attention_jax.layers.attention import weights_of_heads
 from attention_jax.runs.load import TrainedRun
-from attention_jax.types import Array, Batch, BidirectionalModel, Params
+from attention_jax.types import Array, Batch, BidirectionalModel, Params, arrays_of
 
 _END = "/self_attention"
 
@@ -32,7 +32,8 @@ class Attended(NamedTuple):
 def self_attention(run: TrainedRun, split: Split) -> dict[str, list[Attended]]:
     """Self-attention: computes the weights of every layer, encoder first, for a split.
 
-    On the decoder's side they are those of teacher forcing, with the split's targets.
+    Those of a source's encoder are between that source's own positions; those of the decoder are of
+    teacher forcing, with the split's targets.
 
     Returns:
       By the path of the layer's module, one `Attended` for each pair; empty for a model without
@@ -46,8 +47,7 @@ def self_attention(run: TrainedRun, split: Split) -> dict[str, list[Attended]]:
     found: dict[str, dict[int, Attended]] = {}
     for batch in make_eval_batches(split, run.config.data):
         for layer, kept in jax.device_get(attend(params, batch)).items():
-            side = "target" if layer.startswith("decoder/") else "source"
-            lengths = batch[f"{side}_mask"].sum(-1)
+            lengths = batch[arrays_of(attended_field(layer))[1]].sum(-1)
             pairs = found.setdefault(f"{prefix}{layer}", {})
             pairs |= _cut(*kept, lengths, batch["index"])
     # Batches are formed by length; the index of each pair restores the split's order.

@@ -15,13 +15,13 @@ from attention_jax.analysis.views import (
     DecodedRun,
     ForcedView,
     Views,
+    entropy_score,
     output_tokens,
     output_words,
     references_name,
 )
 from attention_jax.data.text.vocabulary import tokens_in_text
 from attention_jax.decoding.word_units import SplitWords, forced_words, split_words
-from attention_jax.evaluation.attention_statistics import normalized_entropy
 from attention_jax.models.ensemble import Ensemble
 from attention_jax.plotting.viewer import ViewedAttention, ViewerSentence, write_viewer
 from attention_jax.runs.load import TrainedRun
@@ -103,10 +103,10 @@ def _write_canvas_viewer(shown: DecodedRun) -> None:
             )
         )
         target = run.target_vocabulary.tokens(best.tokens)
-        scores = {"entropy": float(normalized_entropy(best.weights).mean())}
-        starts = found_starts(run, target, best.weights)
+        weights = run.linking_weights(best.weights)
+        starts = found_starts(run, target, weights)
         attentions.append(
-            ViewedAttention(best.weights, target, shown.texts[index], scores, starts)
+            ViewedAttention(weights, target, shown.texts[index], entropy_score(weights), starts)
         )
     title = f"{shown.name}, {split.name}"
     with writing(path := run.directory.viewer(split.name)):

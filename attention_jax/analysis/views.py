@@ -3,8 +3,6 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from attention_jax.analysis.head_names import cross_head_names
 from attention_jax.data.examples import Split
 from attention_jax.data.text.words import pieces_in_words, special_places, word_pieces
@@ -19,7 +17,6 @@ from attention_jax.decoding.word_units import (
 )
 from attention_jax.evaluation.aer import count_links
 from attention_jax.evaluation.alignment import Links
-from attention_jax.evaluation.attention_alignment import shifted
 from attention_jax.evaluation.attention_statistics import normalized_entropy
 from attention_jax.evaluation.fertility import coverage_deviation, covering_weights, fertility
 from attention_jax.evaluation.pharaoh import MarkedLinks
@@ -118,33 +115,38 @@ def references_name(name: str) -> str:
 
 
 def output_tokens(one: DecodedRun, chosen: Sequence[int]) -> Views:
-    """Attention between tokens: views of a run's outputs, and of each head if there are several."""
-    best = [one.found[index][0] for index in chosen]
-    named = {one.name: [each.weights for each in best]}
-    if has_heads(one.run, one.split):
+    """Attention between tokens: views of a run's outputs, and of each head if there are several.
+
+    A token's row is the attention of the step that links it.
+    """
+    run, best = one.run, [one.found[index][0] for index in chosen]
+    named = {one.name: [run.linking_weights(each.weights) for each in best]}
+    if has_heads(run, one.split):
         # A search keeps one matrix an output; forced decoding of the outputs gives every head's.
         written = one.split.select(chosen).with_target_ids([each.tokens for each in best])
-        heads = [forced.heads for forced in forced_attention(one.run, written)]
-        for number, head in enumerate(cross_head_names(one.run.params, len(heads[0]))):
+        heads = [run.linking_heads(forced.heads) for forced in forced_attention(run, written)]
+        for number, head in enumerate(cross_head_names(run.params, len(heads[0]))):
             named[f"{one.name}, {head}"] = [each[number] for each in heads]
-    if one.run.tells_origins:
+    if run.tells_origins:
         written = one.split.select(chosen).with_target_ids([each.tokens for each in best])
         # What is missing of a row was generated.
-        named[f"{one.name}, copied"] = [each.copied for each in origins(one.run, written)]
+        named[f"{one.name}, copied"] = [each.copied for each in origins(run, written)]
     return {
         name: [
-            _by_token(one, index, dataclasses.replace(hypothesis, weights=weights))
+            _by_token(one, index, hypothesis, weights)
             for index, hypothesis, weights in zip(chosen, best, matrices, strict=True)
         ]
         for name, matrices in named.items()
     }
 
 
-def _by_token(one: DecodedRun, index: int, hypothesis: Hypothesis) -> ViewedAttention:
+def _by_token(
+    one: DecodedRun, index: int, hypothesis: Hypothesis, weights: Matrix
+) -> ViewedAttention:
     """Returns a view of one output between tokens."""
     target = hypothesis.vocabulary(one.run.target_vocabulary).tokens(hypothesis.tokens)
-    scores = _scores(hypothesis.weights, _covering(one, index, hypothesis))
-    return ViewedAttention(hypothesis.weights, target, one.texts[index], scores)
+    scores = _scores(weights, _covering(one, index, hypothesis, weights))
+    return ViewedAttention(weights, target, one.texts[index], scores)
 
 
 def output_words(
@@ -163,17 +165,17 @@ def output_words(
     vocabulary = best.vocabulary(split.target_vocabulary)
     ids = best.tokens[:-1]  # without EOS
     target, members = pieces_in_words(vocabulary, vocabulary.tokens(ids), special_places(ids))
-    attention = shifted(np.asarray(best.weights, np.float64), one.run.alignment_shift)
+    attention = one.run.linking_weights(best.weights)
     weights = between_words(attention, source, members)
-    scores = {**_scores(weights, _covering(one, index, best)), **more}
+    scores = {**_scores(weights, _covering(one, index, best, attention)), **more}
     return ViewedAttention(weights, target, one.texts[index], scores)
 
 
-def _covering(one: DecodedRun, index: int, hypothesis: Hypothesis) -> Matrix:
-    """Returns how much each word of an output covers each source word."""
+def _covering(one: DecodedRun, index: int, hypothesis: Hypothesis, weights: Matrix) -> Matrix:
+    """Returns how much each word of an output covers each source word, by its tokens' weights."""
     split = one.split
     return covering_weights(
-        hypothesis.weights,
+        weights,
         word_pieces(split.source_vocabulary, split.source_ids[index], split.sources[index]),
         word_pieces(hypothesis.vocabulary(split.target_vocabulary), hypothesis.tokens),
     )
@@ -181,8 +183,10 @@ def _covering(one: DecodedRun, index: int, hypothesis: Hypothesis) -> Matrix:
 
 def _scores(weights: Matrix, covering: Matrix) -> dict[str, float]:
     deviation = coverage_deviation(fertility(covering))
-    return {"entropy": _entropy(weights), "coverage deviation": deviation}
+    return {**entropy_score(weights), "coverage deviation": deviation}
 
 
-def _entropy(weights: Matrix) -> float:
-    return float(normalized_entropy(weights).mean()) if len(weights) else 0.0
+def entropy_score(weights: Matrix) -> dict[str, float]:
+    """Attention entropy: returns the mean over the rows that have weight; 0 where none has."""
+    rows = normalized_entropy(weights)[weights.any(axis=1)]
+    return {"entropy": float(rows.mean()) if len(rows) else 0.0}

@@ -13,8 +13,8 @@ train: one tokenised sentence a line; every line gets links 0-0 1-2, source-targ
   --model           keeps what is learnt in a file, for apply; then --output may be left out
 apply: links other texts with a --model, or with the attention of a trained --run (DIRECTORY;
                     --reverse=DIRECTORY is a run of the opposite direction); options as above
-  --scores          file for log p of each line by word, in the directions used, for filtering; then
-                    --output may be left out
+                    --source=fr=FILE gives the further source fr of a run that reads several
+  --scores          file for log p of each line by word and direction; --output may be left out
 symmetrize:
   --method          as --symmetrization above
   --order           in which links are looked at when growing: source (default), moses, or atools

@@ -15,11 +15,11 @@ DEFAULT = "grow-diag-final-and"
 Words = Sequence[Sequence[str]]
 
 
-def read_sides() -> tuple[Words, Words]:
-    """Reads --source and --target as words between spaces and tabs."""
+def read_sides(source: str) -> tuple[Words, Words]:
+    """Reads the file of the sources and --target as words between spaces and tabs."""
     from attention_jax.data.lines import read_pairs
 
-    pairs = read_pairs(cli.require("source"), cli.require("target"))
+    pairs = read_pairs(source, cli.require("target"))
     sources, targets = ([spaced_words(text) for text in side] for side in zip(*pairs, strict=True))
     return sources, targets
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from absl import flags
 
-from attention_jax.commands import cli
+from attention_jax.commands import cli, trained_runs
 from attention_jax.commands.align_links import (
     DEFAULT,
     DIRECTIONS,
@@ -41,6 +41,7 @@ def define_train_flags() -> None:
     """Flags of `train`."""
     from attention_jax.data.alignment.aligners import METHODS as ALIGNERS
 
+    flags.DEFINE_string("source", None, "Text file.")
     _define_texts()
     flags.DEFINE_enum("method", "hmm", list(ALIGNERS), "The aligner.")
     flags.DEFINE_enum("symmetrization", DEFAULT, METHODS + DIRECTIONS, "What is written.")
@@ -56,7 +57,7 @@ def train() -> None:
     method, chosen = cli.value("method"), cli.value("symmetrization")
     directions = directions_of(chosen)
     if model is None:
-        found = align(*read_sides(), method, directions, _say)
+        found = align(*read_sides(cli.require("source")), method, directions, _say)
     else:
         found = _keep(model, method, directions, with_links=output is not None)
     if output is not None:
@@ -65,6 +66,7 @@ def train() -> None:
 
 def define_apply_flags() -> None:
     """Flags of `apply`."""
+    flags.DEFINE_multi_string("source", [], "Text file, and NAME=FILE of further sources.")
     _define_texts()
     for name in ("model", "run", "reverse"):
         flags.DEFINE_string(name, None, "What aligns.")
@@ -89,7 +91,6 @@ def apply() -> None:
 
 
 def _define_texts() -> None:
-    flags.DEFINE_string("source", None, "Text file.")
     flags.DEFINE_string("target", None, "Its translation, line by line.")
     flags.DEFINE_enum("order", ORDERS[0], ORDERS, "In which links are looked at.")
     flags.DEFINE_string("output", None, "Where links are written.")
@@ -102,7 +103,7 @@ def _keep(path: Path, method: str, directions: Sequence[str], *, with_links: boo
 
     if method not in MODELS:
         raise UserError(f"--model: expected --method among {', '.join(MODELS)}, found {method}")
-    sides = read_sides()
+    sides = read_sides(cli.require("source"))
     aligner = learn(*sides, method, directions, _say)
     found = apply(aligner, *sides, directions, _say) if with_links else []
     try:
@@ -119,7 +120,8 @@ def _by_model() -> Aligned:
 
     aligner = read_aligner(expanded(cli.require("model")))
     chosen = _chosen([*aligner.directions], f"{cli.value('model')}: an aligner")
-    sides, directions = read_sides(), directions_of(chosen)
+    source, _ = trained_runs.sources(())
+    sides, directions = read_sides(source), directions_of(chosen)
     links = apply(aligner, *sides, directions, _say)
     return Aligned(chosen, links, lambda: mean_log_probs(aligner, *sides, directions))
 
@@ -142,11 +144,15 @@ def _by_runs() -> Aligned:
     for flag, run in zip(("run", "reverse"), runs.values(), strict=False):
         check_aligning(run, flag)
     chosen = _chosen([*runs], f"{cli.value('run')}: a run")
-    sides = list(zip(*read_pairs(cli.require("source"), cli.require("target")), strict=True))
+    directions = directions_of(chosen)
+    names = [name for direction in directions for name in runs[direction].further_sources]
+    source, further = trained_runs.sources([*dict.fromkeys(names)])
+    sides = list(zip(*read_pairs(source, cli.require("target")), strict=True))
     links, scores = [], []
-    for direction in directions_of(chosen):
-        is_forward = direction == "forward"
-        found = list(linked_pairs(runs[direction], *(sides if is_forward else sides[::-1])))
+    for direction in directions:
+        run, is_forward = runs[direction], direction == "forward"
+        beside = {name: further[name] for name in run.further_sources}
+        found = list(linked_pairs(run, *(sides if is_forward else sides[::-1]), beside))
         links.append([
             pair.links if is_forward else [(source, target) for target, source in pair.links]
             for pair in found

@@ -41,7 +41,8 @@ def main() -> None:
     asked["against"] = cli.directories(asked["against"]) if asked["against"] else ()
     run = trained_runs.loaded(moved=cli.moved_texts())
     if any(map(cli.value, GIVEN)):
-        asked["texts"] = requests.GivenTexts.read(run, *map(cli.value, GIVEN))
+        others = requests.further_sources(against=asked["against"], reverse=asked["reverse"])
+        asked["texts"] = requests.GivenTexts.read(run, *map(cli.value, GIVEN), others)
     request = requests.EvaluationRequest(**asked, gold=requests.GoldFiles(*map(cli.value, GOLD)))
     print(*requests.evaluate_as_asked(run, request.data_of(run), request, cli.note), sep="\n")
 

@@ -26,6 +26,8 @@ class DecodedSplit:
       nbest: The texts of all hypotheses for each example, best first.
       hypotheses: The hypotheses for each example, best first, with `tokens` and `weights`.
       attends: Whether hypotheses have weights of attention.
+      alignment_shift: The step whose attention links a token, counted from the one that writes it;
+        see `linking_weights`.
       gathered: What the model gave beside outputs, of that which the task `gathers`.
     """
 
@@ -35,4 +37,5 @@ class DecodedSplit:
     nbest: Sequence[Sequence[str]] = ()
     hypotheses: Sequence[Sequence[Any]] = ()
     attends: bool = False
+    alignment_shift: int = 0
     gathered: Gathered = dataclasses.field(default_factory=dict)

@@ -85,12 +85,25 @@ class Examples(abc.ABC):
 
         Of several texts along it, such as sources in two languages, those of the longer one.
         """
-        lengths = np.ones(len(self), np.int64)
-        for number, field in enumerate(each for each in self.fields if each.axes[:1] == (axis,)):
-            if number == 0 or field.is_text:
-                found = np.fromiter(map(len, self.columns[field.name]), np.int64, len(self))
-                lengths = np.maximum(lengths, found) if number else found
+        lengths = self.first_lengths(axis)
+        for field in self._along(axis)[1:]:
+            if field.is_text:
+                lengths = np.maximum(lengths, self._lengths_of(field))
         return lengths
+
+    def first_lengths(self, axis: str) -> Int[np.ndarray, " N"]:
+        """Returns the lengths of the first field along an axis, by which a search limits outputs.
+
+        It is the source from which they begin, however long a further one is; 1 if there is none.
+        """
+        fields = self._along(axis)
+        return self._lengths_of(fields[0]) if fields else np.ones(len(self), np.int64)
+
+    def _along(self, axis: str) -> list[Field]:
+        return [field for field in self.fields if field.axes[:1] == (axis,)]
+
+    def _lengths_of(self, field: Field) -> Int[np.ndarray, " N"]:
+        return np.fromiter(map(len, self.columns[field.name]), np.int64, len(self))
 
     @functools.cached_property
     def own_lengths(self) -> dict[str, int]:

@@ -103,7 +103,7 @@ class TrainIterator:
 
     Attributes:
       buckets: The shapes of batches and their examples.
-      lengths: Lengths in tokens of the source and of the target of every pair trained on.
+      lengths: Lengths in tokens of the (first) source and of the target of every pair trained on.
       dropped: Number of training pairs left out as too long.
       batches_per_epoch: Number of batches, the same in every epoch.
     """
@@ -118,7 +118,8 @@ class TrainIterator:
     ):
         self.buckets = tuple(buckets)
         members = np.concatenate([bucket.members for bucket in buckets])
-        self.lengths = (split.lengths(SOURCE_AXIS)[members], split.lengths(TARGET_AXIS)[members])
+        axes = SOURCE_AXIS, TARGET_AXIS
+        self.lengths = tuple(split.first_lengths(axis)[members] for axis in axes)
         self.dropped = dropped
         self.batches_per_epoch = sum(bucket.num_batches for bucket in buckets)
         self._source = _BatchSource(split, self.buckets, seed, share)

@@ -7,7 +7,7 @@ import numpy as np
 from attention_jax.data.text.words import word_pieces
 from attention_jax.decoding.searcher import Hypothesis
 from attention_jax.evaluation.alignment import Links, to_pharaoh
-from attention_jax.evaluation.attention_alignment import shifted
+from attention_jax.evaluation.attention_alignment import linking_weights
 from attention_jax.evaluation.word_weights import WordWeights
 
 
@@ -38,7 +38,7 @@ def word_links(
       target_vocabulary: The same for the output.
       shift: The step whose attention links a token, counted from the one that writes it.
     """
-    weights = shifted(np.asarray(hypothesis.weights, np.float64), shift)
+    weights = linking_weights(hypothesis.weights, shift)
     if min(weights.shape) < 2:  # nothing but EOS on a side
         return []
     source_words = word_pieces(source_vocabulary, source_ids, source)

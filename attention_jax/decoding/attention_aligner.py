@@ -1,6 +1,6 @@
 """Word alignment by a trained model: links and probabilities of pairs of texts, block by block."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from attention_jax.data.examples import Split
@@ -24,7 +24,10 @@ class LinkedPair(NamedTuple):
 
 
 def linked_pairs(
-    run: TrainedRun, sources: Sequence[str], targets: Sequence[str]
+    run: TrainedRun,
+    sources: Sequence[str],
+    targets: Sequence[str],
+    further: Mapping[str, Sequence[str]] = {},  # noqa: B006  (never changed)
 ) -> Iterator[LinkedPair]:
     """Word alignment: yields the links of each pair, from attention to a target that is given.
 
@@ -32,13 +35,13 @@ def linked_pairs(
       run: A trained run, of a model that attends to tokens of its source.
       sources: Source texts.
       targets: Their translations.
+      further: Texts of each further source that the run reads, by its name.
 
     Raises:
-      DataError: If a text cannot be one of the run's task.
+      DataError: If a text cannot be one of the run's task, or one of a source is missing.
     """
-    for block, found in Scorer(run, with_attention=True).in_blocks(
-        given_pairs(run, sources, targets)
-    ):
+    split = given_pairs(run, sources, targets, further)
+    for block, found in Scorer(run, with_attention=True).in_blocks(split):
         for index, pair in enumerate(found):
             links = links_of_pair(run, block, index, pair)
             yield LinkedPair(links, pair.log_prob / len(pair.tokens))

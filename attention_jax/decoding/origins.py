@@ -67,6 +67,7 @@ def written_outputs(
       outputs: Their ids, ending in EOS.
     """
     fields = (*run.task.input_fields, TARGET, *further_fields(run.task, run.model.fields))
+    fields = tuple(field for field in fields if field.name not in run.unread_sources)
     nothing = [""] * len(sources)
     split = Split(
         sources=list(sources), targets=nothing, references=[[text] for text in nothing],

@@ -34,7 +34,7 @@ def output_statistics(
     if number < _FEWEST:
         return {}
     lengths = [len(hypotheses[0].tokens) if hypotheses else 0 for hypotheses in found]
-    limits = map(search.longest, map(int, split.lengths(SOURCE_AXIS)))
+    limits = map(search.longest, map(int, split.first_lengths(SOURCE_AXIS)))
     return {
         "outputs/empty": sum(not text.strip() for text in texts) / number,
         "outputs/alike": _commonest([text for text in texts if text.strip()]) / number,

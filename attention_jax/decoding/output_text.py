@@ -12,7 +12,7 @@ from attention_jax.data.text.vocabulary import SUBWORDS
 from attention_jax.decoding.searcher import Hypothesis
 from attention_jax.errors import ConfigError, DataError
 from attention_jax.evaluation.alignment import drop_ends, links_from_weights
-from attention_jax.evaluation.attention_alignment import shifted
+from attention_jax.evaluation.attention_alignment import linking_weights
 from attention_jax.evaluation.unknown import UNKNOWN
 from attention_jax.search import SearchConfig
 from attention_jax.types import SpecialIds
@@ -104,7 +104,7 @@ class OutputWriter:
         self, hypothesis: Hypothesis, source: str, places: Int[np.ndarray, " N"]
     ) -> list[str | None]:
         """Returns the replacement of each unknown word of the output, None to leave it."""
-        weights = drop_ends(shifted(np.asarray(hypothesis.weights), self._shift))
+        weights = drop_ends(linking_weights(hypothesis.weights, self._shift))
         attended = {target: position for position, target in links_from_weights(weights)}
         symbols, surfaces = self._source.split(source), self._source.surfaces(source)
         replacements: list[str | None] = []

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -66,12 +66,7 @@ def given_pairs(
         the run's task.
     """
     task, data = run.task, run.config.data
-    wanted = run.further_sources
-    if {*wanted} != {*further}:
-        raise DataError(
-            f"further sources: expected {', '.join(wanted) or 'none'}, found "
-            f"{', '.join(further) or 'none'}"
-        )
+    check_further(run, further)
     check_numbers(len(sources), {"targets": targets, **further})
     given = [""] * len(sources)
     if not task.continues:
@@ -87,6 +82,16 @@ def given_pairs(
         fields=tuple(field for field in fields if field.name not in run.unread_sources),
         resources=run.resources,
     )  # fmt: skip
+
+
+def check_further(run: TrainedRun, further: Collection[str]) -> None:
+    """Raises `DataError` unless names are those of the further sources that a run reads."""
+    wanted = run.further_sources
+    if {*wanted} != {*further}:
+        raise DataError(
+            f"further sources: expected {', '.join(wanted) or 'none'}, found "
+            f"{', '.join(further) or 'none'}"
+        )
 
 
 def check_numbers(number: int, further: Mapping[str, Sequence[str]]) -> None:

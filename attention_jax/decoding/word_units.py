@@ -14,9 +14,9 @@ from attention_jax.data.text.vocabulary import Vocabulary
 from attention_jax.data.text.words import pieces_in_words
 from attention_jax.decoding.forced_decoding import ForcedAttention, forced_attention
 from attention_jax.errors import UserError
-from attention_jax.evaluation.attention_alignment import shifted
+from attention_jax.evaluation.attention_alignment import linking_weights
 from attention_jax.evaluation.word_weights import WordWeights
-from attention_jax.runs.load import TrainedRun
+from attention_jax.runs.load import TrainedRun, shift_of_heads
 from attention_jax.spaced_words import spaced_words
 
 Words = Sequence[str]
@@ -122,11 +122,6 @@ def forced_words(
     return in_words(forced_attention(run, split), split, words, shift, shift_of_heads(run, shift))
 
 
-def shift_of_heads(run: TrainedRun, shift: int) -> int:
-    """Returns the shift of the decoder's own attention: none where an aligner is shifted."""
-    return 0 if run.has_aligner else shift
-
-
 def in_words(
     forced: Sequence[ForcedAttention],
     split: Split,
@@ -155,8 +150,8 @@ def in_words(
             # Tokens are shifted, not words: the last word's last token gets the row of EOS.
             heads = between.heads
             if heads is not None:
-                heads = np.stack([shifted(head, heads_shift) for head in heads])
-            other = ForcedAttention(shifted(between.weights, shift), heads)
+                heads = np.stack([linking_weights(head, heads_shift) for head in heads])
+            other = ForcedAttention(linking_weights(between.weights, shift), heads)
             merged = dataclasses.replace(merged, shifted=_merged(other, *tokens))
         found.append(merged)
     return found

@@ -43,6 +43,19 @@ def shifted(weights: Weights, shift: int, side: str = "target") -> Weights:
     return moved  # no `np.roll`: rows must not come round at the other end
 
 
+def linking_weights(weights: Weights, shift: int) -> Float[np.ndarray, "_T _S"]:
+    """Weights that link: returns, for each target token, the attention of the step that links it.
+
+    Whatever is said of a token's attention, its links, how sharp it is and what it covers, is said
+    of these rows.
+
+    Args:
+      weights: Row t is the attention of the step that writes token t.
+      shift: How many steps after that one its links are read; see `Objective.alignment_shift`.
+    """
+    return shifted(np.asarray(weights, np.float64), shift)
+
+
 def links_with_rows(
     links: Collection[Link], shift: int, num_rows: int, side: str = "target"
 ) -> list[Link]:

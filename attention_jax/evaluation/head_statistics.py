@@ -33,9 +33,11 @@ def diagonality(weights: Float[np.ndarray, "T S"]) -> float:
 def offset_mass(weights: Float[np.ndarray, "T S"], offset: int) -> float:
     """Positional heads: averages the weight on the position t + offset, over steps that have one.
 
-    The result is nan where no step has one.
+    Steps that attend to nothing are left out. The result is nan where no step has one.
     """
-    diagonal = np.diagonal(np.asarray(weights, np.float64), offset)
+    weights = np.asarray(weights, np.float64)
+    diagonal, rows = np.diagonal(weights, offset), weights.any(axis=1)
+    diagonal = diagonal[rows[max(0, -offset) :][: len(diagonal)]]
     return float(diagonal.mean()) if diagonal.size else float("nan")
 
 

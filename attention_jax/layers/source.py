@@ -17,7 +17,13 @@ from attention_jax.types import Array, Batch, Call, Params, Slots
 
 MAIN = "source"  # the only one of a plain translation
 INPUT = "input"  # below the encoder's name, the path of the embedded positions
+_ENCODER = "encoder"
 _TAKEN = ("target", "output")  # names of other parameters begin with them
+
+
+def source_read_by(encoder_name: str) -> str:
+    """Returns the name of the source that an encoder reads; see `Source.encoder_name`."""
+    return encoder_name.removeprefix(_ENCODER).removeprefix("_") or MAIN
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,7 +91,7 @@ class Source:
     @property
     def encoder_name(self) -> str:
         """What the encoder's parameters are called."""
-        return "encoder" if self.name == MAIN else f"encoder_{self.name}"
+        return _ENCODER if self.name == MAIN else f"{_ENCODER}_{self.name}"
 
     @property
     def tables(self) -> dict[str, Any]:

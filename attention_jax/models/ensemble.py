@@ -1,7 +1,8 @@
 """Ensembles: several trained models that write one output, as a model of its own.
 
 A search, forced decoding and scores ask it what they ask of any model: its state is the tuple of
-its members' states, its predictions are theirs combined, and its attention is the mean of theirs.
+its members' states, its predictions are theirs combined, and its attention is the mean of theirs,
+or of what their aligners say.
 """
 
 import dataclasses
@@ -60,10 +61,11 @@ class Ensemble:
 
     @property
     def provides(self) -> Mapping[str, str | None]:
-        """Attention, and what all can do; nothing that one computes beside predictions."""
+        """Attention, or aligners, and what all can do; nothing that one computes beside."""
         attending = [self.members[m].provides for m in self._attending]
         is_there = {
             "alignment": bool(attending),
+            "aligner": bool(attending) and all("aligner" in each for each in attending),
             "last_word": bool(attending) and all("last_word" in each for each in attending),
             "origins": all("origins" in member.provides for member in self.members),
             "shortlist": all("shortlist" in member.provides for member in self.members),

@@ -13,14 +13,14 @@ from jaxtyping import Float, UInt8
 from matplotlib.figure import Figure
 
 from attention_jax.data.pictures import Canvas
-from attention_jax.plotting.figure import OUTLINE, new_figure, printable, text_style
+from attention_jax.plotting.figure import ATTENTION, OUTLINE, new_figure, printable, text_style
 
 # Lengths are in inches.
 HEIGHT = 0.9  # of a picture
 WIDEST = 3.0
 LINE = 11.0  # of all pictures side by side
 LABEL_ROOM, TITLE_ROOM, GAP = 0.22, 0.3, 0.08
-_VEIL = np.array([213, 94, 0])  # an orange of `figure.COLOURS`
+_VEIL = np.array([int(ATTENTION[place : place + 2], 16) for place in (1, 3, 5)])
 _PALE, _STRENGTH = 0.35, 0.65  # of the picture where no attention is, and of the veil
 
 

@@ -11,17 +11,21 @@ from typing import Any
 
 import numpy as np
 
+from attention_jax.plotting.figure import ATTENTION
+
 LEVELS = 9  # shades beside none
+DARKEST = 0.6  # opacity of the colour of attention, on which ink can still be read
 _STYLE = """
 body { font: 16px/1.5 Georgia, serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
   color: #222; background: #fff; }
 h1 { font-size: 1.4rem; } h2 { font-size: 1.05rem; margin: 2rem 0 .3rem; }
 .wrong { color: #b3261e; }
 p { margin: 0; display: grid; grid-template-columns: 4rem 1fr; gap: .6rem; }
-i { align-self: start; margin-top: .55rem; height: .5rem; background: #4a6fa5; justify-self: end; }
+i { align-self: start; margin-top: .55rem; height: .5rem; background: ATTENTION;
+  justify-self: end; }
 b { font-weight: normal; border-radius: 2px; }
-u { text-decoration: underline 2px #b3261e; }
-"""
+u { text-decoration: underline 2px #222; }
+""".replace("ATTENTION", ATTENTION)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,7 +70,7 @@ def document_page(title: str, documents: Sequence[ShownDocument]) -> str:
       documents: What it shows, in order.
     """
     shades = "".join(
-        f".w{level} {{ background: rgb(230 140 30 / {level / LEVELS:.2f}); }}\n"
+        f".w{level} {{ background: {ATTENTION}{round(255 * DARKEST * level / LEVELS):02x}; }}\n"
         for level in range(1, LEVELS + 1)
     )
     right = sum(one.told == one.label for one in documents)

@@ -11,10 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from attention_jax.plotting.document_page import ShownDocument, ShownSentence
+from attention_jax.plotting.document_page import DARKEST, ShownDocument, ShownSentence
 from attention_jax.plotting.figure import (
-    COLOURS,
+    ATTENTION,
     INK,
+    TRUTH,
     new_figure,
     printable,
     text_style,
@@ -25,7 +26,6 @@ COLUMNS = 110  # characters of a line
 SIZE = 8.0  # of type, in points
 LINE_HEIGHT = 0.175  # inches
 _BAR = 7  # characters that bars take, before the words
-_SHADE, _MARK = COLOURS[5], COLOURS[1]
 
 
 def document_picture(documents: Sequence[ShownDocument]) -> Figure:
@@ -76,17 +76,17 @@ def _draw(
     weights = np.asarray(one.weights, float)
     largest = float(weights.max(initial=0.0)) or 1.0
     length = (_BAR - 1.5) * share
-    axes.add_patch(Rectangle((_BAR - 1 - length, row + 0.3), length, 0.4, color=COLOURS[0]))
+    axes.add_patch(Rectangle((_BAR - 1 - length, row + 0.3), length, 0.4, color=ATTENTION))
     for below, line in enumerate(lines):
         for number, column, shown in line:
-            top, alpha = row + below, float(weights[number] / largest)
+            top, alpha = row + below, DARKEST * float(weights[number] / largest)
             axes.add_patch(Rectangle(
-                (column - 0.2, top + 0.08), len(shown) + 0.4, 0.84, color=_SHADE, alpha=alpha,
+                (column - 0.2, top + 0.08), len(shown) + 0.4, 0.84, color=ATTENTION, alpha=alpha,
                 linewidth=0,
             ))  # fmt: skip
             _write(axes, column, top, shown)
             if number < len(one.marked) and one.marked[number]:
-                axes.hlines(top + 0.92, column, column + len(shown), color=_MARK, linewidth=1)
+                axes.hlines(top + 0.92, column, column + len(shown), color=TRUTH, linewidth=1)
 
 
 def _write(axes: Axes, column: float, row: float, text: str, **more: object) -> None:

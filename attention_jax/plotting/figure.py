@@ -10,6 +10,7 @@ from pathlib import Path
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from PIL import Image
 
@@ -20,6 +21,11 @@ INK = "#262626"
 OUTLINE = "#8C8C8C"
 # Okabe and Ito's colours, which colour-blind readers can tell apart; yellow is left out.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+# In every picture and page: attention, and what is right, such as gold links, rectangles and times.
+ATTENTION, TRUTH = COLOURS[0], COLOURS[1]
+ATTENTION_ON_DARK, TRUTH_ON_DARK = COLOURS[4], "#F08A24"
+# Linear, so that a cell is ATTENTION with the opacity of its weight.
+ATTENTION_MAP = LinearSegmentedColormap.from_list("attention", ["white", ATTENTION])
 DOTS_PER_INCH = 150
 # By default these hold the date, and an SVG identifiers made from random numbers (see `_draw`).
 _DETAILS = {

@@ -12,6 +12,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from attention_jax.plotting.figure import (
+    ATTENTION_MAP,
     INK,
     OUTLINE,
     new_figure,
@@ -30,8 +31,7 @@ TITLE_ROOM = 0.34
 AXIS_SIZE = 6.5
 SHORTEST_TITLE = 6.0  # a title may always be this wide, even over few cells
 GAP = 0.22
-BAR = 0.62  # the scale of greys at the right, with its numbers
-COLOUR_MAP = "Greys"
+BAR = 0.62  # the scale of weights at the right, with its numbers
 _UNIT = Normalize(0.0, 1.0)
 _ACROSS, _DOWN = "source →", "target ↓"
 
@@ -83,7 +83,7 @@ def heat_map(
 
 
 def heat_map_grid(maps: Sequence[HeatMap], columns: int = 3) -> Figure:
-    """Attention heat maps: draws several with the same size of cells and scale of grey, 0 to 1.
+    """Attention heat maps: draws several with cells of one size and weights of one scale, 0 to 1.
 
     The figure is as large as its contents need; if that is more than a page, cells are smaller.
 
@@ -224,7 +224,7 @@ def _draw(axes: Axes, one: HeatMap, cell: float, left: float) -> None:
         np.arange(columns + 1) - 0.5,
         np.arange(rows + 1) - 0.5,
         np.clip(np.asarray(one.weights, np.float64), 0, 1),
-        cmap=COLOUR_MAP,
+        cmap=ATTENTION_MAP,
         norm=_UNIT,
         edgecolors="#EFEFEF",
         linewidth=0.4,
@@ -271,7 +271,7 @@ def _name_axes(axes: Axes) -> None:
 
 
 def _draw_scale(axes: Axes) -> None:
-    bar = axes.figure.colorbar(ScalarMappable(_UNIT, COLOUR_MAP), cax=axes)
+    bar = axes.figure.colorbar(ScalarMappable(_UNIT, ATTENTION_MAP), cax=axes)
     bar.outline.set(edgecolor=OUTLINE, linewidth=0.6)
     axes.set_yticks([0, 0.5, 1], ["0", "0.5", "1"])
     axes.tick_params(length=2, labelsize=7.5, color=OUTLINE, labelcolor=INK, pad=2)

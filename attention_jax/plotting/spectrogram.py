@@ -4,18 +4,27 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
 
 from attention_jax.plotting.attended_picture import AttendedPicture
-from attention_jax.plotting.figure import COLOURS, new_figure, printable, text_style, tidy
+from attention_jax.plotting.figure import (
+    ATTENTION,
+    ATTENTION_MAP,
+    TRUTH,
+    new_figure,
+    printable,
+    text_style,
+    tidy,
+)
 
 _WIDTH, _PER_TOKEN, _OF_SOUND = 7.0, 0.16, 0.8  # inches
-_FOUND, _GOLD = COLOURS[1], COLOURS[2]
+_ON_DARK = [withStroke(linewidth=1.9, foreground="white", alpha=0.7)]  # seen on dark sound, too
 
 
 def spectrograms(sounds: Sequence[AttendedPicture]) -> Figure:
     """Draws each recording as a spectrogram with the attention of its output below.
 
-    Orange lines are where words begin by the attention, green dashes where they do in truth.
+    Blue lines are where words begin by the attention, orange dashes where they do in truth.
 
     Raises:
       ValueError: If there are none.
@@ -48,7 +57,7 @@ def _draw_sound(axes: Axes, sound: AttendedPicture) -> None:
 def _draw_attention(axes: Axes, sound: AttendedPicture) -> None:
     number = len(sound.target)
     axes.imshow(
-        sound.weights, aspect="auto", cmap="Blues", interpolation="nearest", vmin=0.0,
+        sound.weights, aspect="auto", cmap=ATTENTION_MAP, interpolation="nearest", vmin=0.0,
         extent=(0.0, sound.canvas.seconds, number - 0.5, -0.5),
     )  # fmt: skip
     axes.set_yticks(range(number))
@@ -60,7 +69,9 @@ def _draw_attention(axes: Axes, sound: AttendedPicture) -> None:
 def _mark(axes: Axes, sound: AttendedPicture) -> None:
     tidy(axes, grid=False)
     axes.tick_params(labelsize=7)
-    marked = (sound.starts, _FOUND, "-"), (sound.canvas.starts, _GOLD, "--")
+    marked = (sound.starts, ATTENTION, "-"), (sound.canvas.starts, TRUTH, "--")
     for times, colour, style in marked:
         for time in times:
-            axes.axvline(time, color=colour, linestyle=style, linewidth=0.9)
+            axes.axvline(
+                time, color=colour, linestyle=style, linewidth=0.9, path_effects=_ON_DARK
+            )

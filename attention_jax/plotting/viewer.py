@@ -1,7 +1,7 @@
 """Attention viewer: one interactive HTML file that needs nothing but a browser.
 
 The page is assembled from the template, styles and scripts in `viewer_page/`, with the data as
-JSON. Weights are one byte each; the page shows the same greys as `heat_map`.
+JSON. Weights are one byte each; the page shows the same colours as `heat_map`.
 """
 
 import base64
@@ -17,12 +17,16 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import matplotlib
 import numpy as np
 from jaxtyping import Float
 
 from attention_jax.data.pictures import Canvas
-from attention_jax.plotting.heat_map import COLOUR_MAP
+from attention_jax.plotting.figure import (
+    ATTENTION,
+    ATTENTION_ON_DARK,
+    TRUTH,
+    TRUTH_ON_DARK,
+)
 from attention_jax.runs.files import replacing
 
 LEVELS = 255
@@ -47,6 +51,13 @@ _SCRIPTS = (
     "keyboard.js",
     "main.js",
 )
+
+_COLOURS = {
+    "attention": ATTENTION,
+    "truth": TRUTH,
+    "attention_on_dark": ATTENTION_ON_DARK,
+    "truth_on_dark": TRUTH_ON_DARK,
+}
 
 Link = tuple[int, int]
 
@@ -134,7 +145,7 @@ def viewer_html(
     about: Mapping[str, Mapping[str, float]] | None = None,
 ) -> bytes:
     """Attention viewer: returns the page; see `write_viewer` for the arguments."""
-    style = "\n".join(_asset(name) for name in _STYLES)
+    style = _filled("\n".join(_asset(name) for name in _STYLES), _COLOURS)
     # In a block, so that no top-level name collides with one of the browser's globals.
     script = '"use strict";\n{\n' + "\n".join(_asset(name) for name in _SCRIPTS) + "}\n"
     parts = {
@@ -144,10 +155,14 @@ def viewer_html(
         "script": script,
         "data": _embeddable(viewer_data(title, sentences, views, about)),
     }
-    # In one pass, so that a placeholder inside a part, such as a title {{data}}, is left alone.
-    page = re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _asset("page.html"))
+    page = _filled(_asset("page.html"), parts)
     # Half of a surrogate pair cannot be encoded; as a backslash escape it is still valid JSON.
     return page.encode("utf-8", "backslashreplace")
+
+
+def _filled(template: str, parts: Mapping[str, str]) -> str:
+    # In one pass, so that a placeholder inside a part, such as a title {{data}}, is left alone.
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], template)
 
 
 def viewer_data(
@@ -286,12 +301,10 @@ def _brief(value: float) -> float:
 def _ink() -> list[float]:
     """Returns the opacity of ink for each level, from a weight of 0 to 1.
 
-    The colours of heat maps are greys: black ink of this opacity on white is the same colour. On a
-    dark page, light ink of the same opacity is its counterpart.
+    As `figure.ATTENTION_MAP` has it on white; on a dark page, lighter ink of the same opacity is
+    its counterpart.
     """
-    # Red, green and blue are equal in a grey.
-    reds = matplotlib.colormaps[COLOUR_MAP](np.arange(LEVELS + 1))[:, 0]
-    return [round(1 - float(red), 4) for red in reds]
+    return [round(level / LEVELS, 4) for level in range(LEVELS + 1)]
 
 
 def _embeddable(value: Any) -> str:

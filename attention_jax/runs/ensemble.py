@@ -19,22 +19,24 @@ def ensemble_of(runs: Sequence[TrainedRun], combination: str = "log_linear") -> 
     """Ensemble: joins runs to one that predicts with all of their models.
 
     The first run gives the config, and the place of results, `evaluations/ensemble_...`. Attention
-    is averaged over the runs that learnt to align at the same step as the first.
+    is averaged over the runs that learnt to align as the first did: at the same step, and by an
+    aligner of their own if it has one.
 
     Args:
       runs: The runs; one alone is returned as it is.
       combination: `log_linear` or `mean`; see `ops.ensemble_predictions`.
 
     Raises:
-      UserError: If their tasks, their vocabularies or what they copy are not the same.
+      UserError: If their tasks, their vocabularies or what they copy are not the same, or one reads
+        a source that the first knows nothing of.
     """
     first, *others = runs
     if not others:
         return first
     for other in others:
         _check(first, other)
-    shifts = [run.alignment_shift for run in runs]
-    attending = tuple(m for m, shift in enumerate(shifts) if shift == shifts[0])
+    ways = [(run.alignment_shift, run.has_aligner) for run in runs]
+    attending = tuple(m for m, way in enumerate(ways) if way == ways[0])
     model = Ensemble(tuple(run.model for run in runs), combination, attending)
     # What only one of the models computes, such as coverage, no objective can measure of all.
     objectives = {
@@ -67,6 +69,13 @@ def _check(first: TrainedRun, other: TrainedRun) -> None:
                 f"{other.directory.path}: expected the {what} of {first.directory.path}, "
                 f"{of(first)}, found {of(other)}"
             )
+    known = {*first.config.data.further_sources, *first.task.beside}
+    unknown = [name for name in other.further_sources if name not in known]
+    if unknown:
+        raise UserError(
+            f"{other.directory.path}: expected sources that the data of {first.directory.path} "
+            f"have, {', '.join(known) or 'one alone'}, found {unknown[0]!r}; give this run first"
+        )
     of_first, of_other = (
         hash_files(run.directory.vocabularies, LEXICON_FILE) for run in (first, other)
     )

@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import jax
+import numpy as np
+from jaxtyping import Float
 
 from attention_jax.configuration import typed
 from attention_jax.data.field import Field
@@ -25,6 +27,7 @@ from attention_jax.devices import (
 from attention_jax.devices.config import ShardingConfig
 from attention_jax.devices.placement import placed_shapes
 from attention_jax.errors import CheckpointError, DataError, RunDirectoryError
+from attention_jax.evaluation.attention_alignment import linking_weights
 from attention_jax.models import build_model
 from attention_jax.objectives import Objective
 from attention_jax.runs.checkpoints.checkpoint import Checkpointer
@@ -135,6 +138,20 @@ class TrainedRun:
         See `Objective.alignment_shift`.
         """
         return Objective(self.config.objectives).alignment_shift
+
+    def linking_weights(self, weights: Float[np.ndarray, "T S"]) -> Float[np.ndarray, "T S"]:
+        """Returns the weights that link each token of an output; see `linking_weights`."""
+        return linking_weights(weights, self.alignment_shift)
+
+    def linking_heads(self, heads: Float[np.ndarray, "H T S"]) -> Float[np.ndarray, "H T S"]:
+        """Returns those of the decoder's own heads, which an aligner's shift does not concern."""
+        shift = shift_of_heads(self, self.alignment_shift)
+        return np.stack([linking_weights(head, shift) for head in heads])
+
+
+def shift_of_heads(run: TrainedRun, shift: int) -> int:
+    """Returns the shift of the decoder's own attention: none where an aligner is shifted."""
+    return 0 if run.has_aligner else shift
 
 
 def task_of(run: TrainedRun, wanted: Collection[str] = ()) -> TaskData:

@@ -305,6 +305,8 @@ class RunDirectory:
 
     def _seldom_written(self, split: str) -> list[pathlib.Path]:
         pages = [self.viewer(split, side) for side in ("encoder", "decoder")]
+        # Of further sources; a split's name is never a pattern, see `GivenTexts`.
+        pages += self.outputs.glob(self.viewer(split, "encoder_*").name)
         plot = self.plots / f"heads.{split}.png"
         tables = [self.comparison(split), self.heads(split), self.attributions(split)]
         return [*tables, plot, *pages]

@@ -155,7 +155,7 @@ def coverage_counts(run: TrainedRun, split: Split, outputs: Sequence[str]) -> di
                 written.target_ids[index],
             ),
         )
-        found.append(fertility(covering_weights(forced.weights, *words)))
+        found.append(fertility(covering_weights(run.linking_weights(forced.weights), *words)))
     return {
         "unattended": np.array([[np.sum(f < DROPPED_BELOW), len(f)] for f in found], float),
         "overattended": np.array([[np.sum(f > REPEATED_ABOVE), len(f)] for f in found], float),

@@ -18,9 +18,9 @@ from attention_jax.analysis.pictures import canvas_title, found_starts
 from attention_jax.data.examples import Split
 from attention_jax.data.pictures import Canvas
 from attention_jax.data.pipeline import make_eval_batches
-from attention_jax.data.text.vocabulary import tokens_in_text
 from attention_jax.decoding.forced_decoding import kept_attention
 from attention_jax.decoding.searcher import Searcher
+from attention_jax.decoding.source_tokens import source_tokens
 from attention_jax.ops.spans import to_positions
 from attention_jax.plotting.attended_picture import AttendedPicture
 from attention_jax.plotting.canvases import attended_canvases
@@ -115,10 +115,11 @@ def _weights(run: TrainedRun, example: Split) -> dict[str, Float[np.ndarray, "T 
     batch = next(iter(make_eval_batches(example, run.config.data)))
     row = batch["index"].tolist().index(0)
     found = jax.device_get(jax.jit(functools.partial(_attend, run.model))(run.params, batch))
-    return {
-        name: np.float32(each[row][:, : len(example.columns[name][0])])
-        for name, each in found.items()
-    }
+    cut = {name: each[row][:, : len(example.columns[name][0])] for name, each in found.items()}
+    first = {run.model.begins_from: run.linking_weights(cut.pop(run.model.begins_from))}
+    # An aligner is of the first source alone.
+    others = {name: run.linking_heads(each[None])[0] for name, each in cut.items()}
+    return {name: np.float32(each) for name, each in (first | others).items()}
 
 
 def _attend(model: Model, params: Params, batch: Batch) -> dict[str, Any]:
@@ -134,14 +135,11 @@ def _attend(model: Model, params: Params, batch: Batch) -> dict[str, Any]:
 
 def _seen(run: TrainedRun, example: Split, name: str) -> Sequence[str] | Canvas:
     """Returns the tokens of a source, or what it looks like."""
-    value = example.columns[name][0]
     if name in run.task.beside:
-        return run.config.data.canvas(value)
-    if name != run.model.begins_from:
-        return run.source_vocabulary.tokens(value)
-    if run.draws_on_canvas:
+        return run.config.data.canvas(example.columns[name][0])
+    if name == run.model.begins_from and run.draws_on_canvas:
         return run.task.canvas(example, 0, run.config.data)
-    return tokens_in_text(run.source_vocabulary, value, example.sources[0])
+    return source_tokens(example, name, 0)
 
 
 def arrays(kept: SampleAttention) -> dict[str, np.ndarray]:

@@ -1,10 +1,12 @@
 """What the viewer is fed: outputs, heads, references, the opposite direction, another run."""
 
+import contextlib
 import csv
 import dataclasses
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from attention_jax.analysis import pictures, viewing
 from attention_jax.analysis.evaluate import Evaluation, Outputs
@@ -13,7 +15,7 @@ from attention_jax.analysis.gold_links import GoldLinks, compare_with_gold
 from attention_jax.analysis.heads import HeadReport
 from attention_jax.analysis.other_runs import OtherRun
 from attention_jax.analysis.viewing import DecodedRun, distinct_names, write_run_viewer
-from attention_jax.analysis.views import output_words
+from attention_jax.analysis.views import output_tokens, output_words
 from attention_jax.data.examples import Split
 from attention_jax.data.loading import build_task
 from attention_jax.data.text.vocabulary import SymbolVocabulary
@@ -194,6 +196,61 @@ def test_outputs_are_shown_at_the_step_that_links(world):
     found = seen(taught(shown.run, "reads"), weights)
     np.testing.assert_allclose(found, seen(shown.run, np.roll(weights, -1, axis=0)), atol=1e-6)
     assert np.abs(found - seen(shown.run, weights)).max() > 0.01
+
+
+def test_what_covers_words_is_the_attention_that_links_them(world):
+    """Between tokens and between words: weights, entropy and coverage, of heads, too."""
+    shown, _, _ = world
+    words, index = split_words(shown.split), 4
+    ids, size = shown.split.target_ids[index], len(shown.split.source_ids[index])
+    weights = np.random.default_rng(0).dirichlet(np.full(size, 0.2), len(ids))
+    weights[0] = 0.0  # the step that reads BOS links nothing
+
+    def seen(run, weights):
+        found = [[Hypothesis(ids, 0.0, 0.0, weights)]] * len(shown.found)
+        one = dataclasses.replace(shown, run=run, found=found)
+        views = output_tokens(one, [index])
+        return views["heads"][0], views["heads, head 1"][0], output_words(one, words, index, {})
+
+    reading = seen(taught(shown.run, "reads"), weights)
+    writing = seen(shown.run, np.roll(weights, -1, axis=0))
+    for place in (0, 2):
+        np.testing.assert_allclose(reading[place].weights, writing[place].weights, atol=1e-6)
+        assert reading[place].scores == pytest.approx(writing[place].scores)
+    np.testing.assert_allclose(reading[1].weights[:-1], writing[1].weights[1:], atol=1e-6)
+
+
+def test_pictures_show_the_attention_that_links(world, hearing, monkeypatch):
+    shown, _, _ = world
+    ids, size, drawn = shown.split.target_ids[4], len(shown.split.source_ids[4]), []
+    best = Hypothesis(ids, 0.0, 0.0, np.random.default_rng(0).dirichlet(np.ones(size), len(ids)))
+
+    def grid(maps, columns):
+        drawn.extend(maps)
+        return Figure()
+
+    monkeypatch.setattr(pictures, "heat_map_grid", grid)
+    monkeypatch.setattr(pictures, "save_figure", lambda figure, path: None)
+    translation = Translation(shown.split.sources[4], shown.split.source_ids[4], [best])
+    run = taught(shown.run, "reads")
+    with monkeypatch.context() as patched:
+        patched.setattr(pictures, "replacing", contextlib.nullcontext)
+        pictures.draw_translations(run, [translation], "map.png")
+    linking = np.roll(best.weights, -1, axis=0)
+    linking[-1] = 0.0
+    np.testing.assert_allclose(drawn[0].weights, linking, atol=1e-6)
+
+    split, found = hearing.split, hearing.found
+    one = pictures.attended(
+        taught(hearing.run, "reads"), hearing.run.task.canvas(split, 0, hearing.run.config.data),
+        found[0][0], "",
+    )  # fmt: skip
+    linking = np.roll(found[0][0].weights, -1, axis=0)
+    np.testing.assert_allclose(one.weights[:-1], linking[:-1], atol=1e-6)
+    write_run_viewer(dataclasses.replace(hearing, run=taught(hearing.run, "reads")))
+    shown = page(hearing)
+    np.testing.assert_allclose(weights(shown, 0, "run")[:-1], linking[:-1], atol=0.01)
+    np.testing.assert_allclose(shown["sentences"][0]["views"][0]["starts"], one.starts, rtol=1e-4)
 
 
 def test_a_page_that_cannot_be_written_is_named(world):

@@ -19,7 +19,10 @@ from attention_jax.data.examples import Inputs
 from attention_jax.data.loading import build_task
 from attention_jax.data.pipeline import make_eval_batches, make_train_iterator
 from attention_jax.data.task import find_task
+from attention_jax.decoding.output_statistics import output_statistics
+from attention_jax.decoding.searcher import Hypothesis
 from attention_jax.errors import ConfigError, DataError
+from attention_jax.search import SearchConfig
 from attention_jax.types import SpecialIds
 
 WORDS = {"kind": "words", "size": 100}
@@ -81,6 +84,19 @@ def test_batches_have_room_for_the_longest_source(files):
     trained = make_train_iterator(data, short, seed=0)
     empty = sum(text == "" for text in data.split("train").extras["fr"])
     assert len(trained.lengths[0]) == empty  # the others are too long in French
+
+
+def test_limits_of_outputs_are_by_the_source_from_which_a_search_begins(files):
+    """However long another one is: in training, and where outputs that reach them are counted."""
+    data_config = config_of(files)
+    data = build_task(data_config, files / "vocab")
+    iterator = make_train_iterator(data, data_config, seed=0)
+    assert set(iterator.lengths[0]) == {4}  # three words and their end
+    split = data.split("train").select(range(10))
+    search = SearchConfig(max_length_factor=1.0, max_length_constant=0)
+    found = [[Hypothesis(np.zeros(4, np.int32), 0.0, 0.0, np.zeros((4, 4)))]] * 10
+    told = output_statistics(split, found, split.targets, search)
+    assert told["outputs/at_limit"] == 1
 
 
 def test_inputs_of_a_search_need_every_source(files):

@@ -13,13 +13,12 @@ from attention_jax.decoding.forced_decoding import ForcedAttention, forced_atten
 from attention_jax.decoding.word_units import (
     forced_words,
     in_words,
-    shift_of_heads,
     split_words,
     tokens_of_words,
 )
 from attention_jax.errors import UserError
 from attention_jax.layers.mechanisms import multi_head
-from attention_jax.runs.load import TrainedRun
+from attention_jax.runs.load import TrainedRun, shift_of_heads
 from tests.training.untrained import untrained, untrained_run, write_text
 
 

@@ -96,6 +96,29 @@ def test_given_outputs_are_scored_with_all_sources(trained, launch, tmp_path):
         )
 
 
+def test_given_pairs_are_aligned_and_compared_with_all_sources(trained, launch, tmp_path):
+    run = shutil.copytree(trained, tmp_path / "run")
+    lines = {"source": [half(number, 0) for number in NUMBERS], "target": [*map(spelled, NUMBERS)],
+             "other": [half(number, 1) for number in NUMBERS], "gold": ["0-0"] * 3}  # fmt: skip
+    for name, texts in lines.items():
+        (tmp_path / name).write_text("".join(f"{text}\n" for text in texts))
+    texts = [f"--{name}={tmp_path / name}" for name in ("source", "target")]
+    other, links = f"--source=other={tmp_path / 'other'}", tmp_path / "links"
+    ended = launch("align", "apply", f"--run={run}", *texts, other, f"--output={links}")
+    assert ended.code == 0, ended.err
+    scored = launch("score", f"--workdir={run}", *texts, other, "--alignments").out.splitlines()
+    assert links.read_text().splitlines() == [line.split(" ||| ")[1].strip() for line in scored]
+    assert launch("align", "apply", f"--run={run}", *texts, f"--output={links}").error == (
+        f"--source: expected FILE and other=FILE, found {tmp_path / 'source'}"
+    )
+    evaluate = "evaluate", f"--workdir={run}", *texts, f"--against={trained}", "--name=mine"
+    ended = launch(*evaluate, other, f"--alignment={tmp_path / 'gold'}")
+    assert ended.code == 0, ended.err
+    results = json.loads((run / "evaluations" / "mine" / "results.json").read_text())["mine"]
+    assert results["chrf"] > 95 and "aer" in results
+    assert "further sources: expected other, found none" in launch(*evaluate).error
+
+
 def test_python_gives_each_source_its_lines(trained, tmp_path):
     run = api.load(shutil.copytree(trained, tmp_path / "run"))
     sources, others = ([half(number, side) for number in NUMBERS] for side in (0, 1))

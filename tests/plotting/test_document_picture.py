@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 from matplotlib.patches import Rectangle
 
 from attention_jax.plotting.document_page import ShownDocument, ShownSentence
 from attention_jax.plotting.document_picture import COLUMNS, document_picture
+from attention_jax.plotting.figure import ATTENTION, TRUTH
 
 LONG = ShownSentence(["word"] * 60, np.full(60, 0.5), 0.2)
 DOCUMENT = ShownDocument(
@@ -22,10 +24,12 @@ def test_words_are_shaded_by_weight_and_sentences_have_bars():
     axes, texts, boxes = _drawn(document_picture([DOCUMENT]))
     assert "first: pos, not neg" in texts
     bar, first, second = boxes[:3]
-    np.testing.assert_allclose([first.get_alpha(), second.get_alpha()], [0.25, 1.0])
+    np.testing.assert_allclose([first.get_alpha(), second.get_alpha()], [0.15, 0.6])
+    assert all(box.get_facecolor()[:3] == to_rgb(ATTENTION) for box in boxes)
     shares = [box.get_width() for box in boxes if box.get_height() == bar.get_height()]
     np.testing.assert_allclose(shares[1] / shares[0], 0.25)
     (underlined,) = axes.collections  # one word is marked
+    np.testing.assert_allclose(underlined.get_color()[0][:3], to_rgb(TRUTH))
     start = texts["good"].get_position()[0]
     assert underlined.get_segments()[0][:, 0].tolist() == [start, start + 4]
 

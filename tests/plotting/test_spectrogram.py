@@ -5,7 +5,7 @@ import pytest
 
 from attention_jax.data.pictures import Canvas
 from attention_jax.plotting.attended_picture import AttendedPicture
-from attention_jax.plotting.figure import save_figure
+from attention_jax.plotting.figure import ATTENTION, ATTENTION_MAP, TRUTH, save_figure
 from attention_jax.plotting.spectrogram import spectrograms
 from tests.plotting.heard_data import heard
 
@@ -25,6 +25,9 @@ def test_a_recording_has_its_sound_and_its_attention(tmp_path, numpy_rng):
     np.testing.assert_array_equal(below.images[0].get_array(), sound.weights)
     assert [text.get_text() for text in below.get_yticklabels()] == ["two", "one", "</s>"]
     assert [line.get_xdata()[0] for line in below.lines] == [0.0, 0.12, 0.0]
+    colours = [line.get_color() for line in below.lines]
+    assert colours == [ATTENTION, ATTENTION, TRUTH]
+    assert below.images[0].get_cmap() == ATTENTION_MAP
     save_figure(figure, tmp_path / "attention.png")
 
 

@@ -7,14 +7,14 @@ import io
 import json
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
-import matplotlib
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 from PIL import Image
 
-from attention_jax.plotting import viewer
-from attention_jax.plotting.heat_map import COLOUR_MAP
+from attention_jax.plotting import figure, viewer
 from attention_jax.plotting.viewer import (
     ViewedAttention,
     ViewerSentence,
@@ -176,8 +176,23 @@ def test_quantise_errs_by_at_most_half_a_level(weights):
 
 def test_viewer_data_has_the_colours_of_the_heat_maps():
     ink = viewer_data("T", [ViewerSentence(["a"], ["x"])], {"v": [attention(1, 1)]})["ink"]
-    colours = matplotlib.colormaps[COLOUR_MAP](np.arange(256))[:, :3]
-    np.testing.assert_allclose(np.repeat(1 - np.array(ink)[:, None], 3, axis=1), colours, atol=1e-4)
+    opacity, full = np.array(ink)[:, None], np.array(to_rgb(figure.ATTENTION))
+    colours = figure.ATTENTION_MAP(np.arange(256))[:, :3]
+    np.testing.assert_allclose(1 - opacity * (1 - full), colours, atol=1e-4)
+
+
+def test_attention_and_truth_have_their_colours_from_one_place():
+    """In the page, in light and dark; no style sheet has a colour of them of its own."""
+    page = viewer_html("T", [ViewerSentence(["a"], ["x"])], {"v": [attention(1, 1)]}).decode()
+    known = {
+        "--accent": [figure.ATTENTION, figure.ATTENTION_ON_DARK],
+        "--gold": [figure.TRUTH, figure.TRUTH_ON_DARK],
+    }
+    for name, colours in known.items():
+        assert re.findall(rf"{name}: (.*?);", page) == colours
+    folder = Path(viewer.__file__).parent / "viewer_page"
+    sheets = "".join(path.read_text() for path in folder.glob("*.css")).lower()
+    assert not [each for colours in known.values() for each in colours if each.lower() in sheets]
 
 
 def test_viewer_html_of_a_thousand_sentences_stays_small():

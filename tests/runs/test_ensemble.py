@@ -14,6 +14,7 @@ from attention_jax.decoding.translate import Translator
 from attention_jax.errors import UserError
 from attention_jax.ops.ensemble_predictions import COMBINATIONS
 from attention_jax.runs.ensemble import ensemble_of
+from tests.training.two_sources import two_sources_run
 from tests.training.untrained import taught, untrained_run, write_text
 
 
@@ -80,6 +81,34 @@ def test_attention_is_averaged_over_runs_that_align_at_one_step(two):
     assert ensemble_of([taught(one, "reads"), other]).model.attending == (0,)
 
 
+def test_aligners_of_the_members_say_the_links(tmp_path):
+    """Those alone, be it forced, scored or searched; runs without one are left out beside them."""
+    runs = [
+        two_sources_run(tmp_path / name, transformer=False, alone=True, module=module)
+        for name, module in (("a", True), ("bc", True), ("def", False))
+    ]
+    (one, task), (other, _), (plain, _) = runs
+    plain = taught(plain, "reads")
+    split = task.split("test")
+    run = ensemble_of([one, plain, other])
+    assert run.has_aligner and run.alignment_shift == 1 and run.model.attending == (0, 2)
+    alone = [forced_attention(each, split) for each in (one, other)]
+    found, scored = forced_attention(run, split), Scorer(run, with_attention=True)(split)
+    for index in range(len(split)):
+        expected = np.mean([each[index].weights for each in alone], axis=0)
+        for weights in (found[index].weights, scored[index].weights):
+            np.testing.assert_allclose(weights, expected, rtol=1e-4, atol=1e-6)
+    own = [np.mean([each[0].heads[0] for each in alone], axis=0), found[0].weights]
+    assert np.abs(np.subtract(*own)).max() > 0.01  # of the decoders
+    [translation] = Translator(run).translate(split.sources[:1])
+    [best] = translation.hypotheses
+    written = split.select([0]).with_target_ids([best.tokens])
+    [again] = forced_attention(run, written)
+    np.testing.assert_allclose(best.weights, again.weights, rtol=1e-4, atol=1e-6)
+    assert ensemble_of([plain, one]).model.attending == (0,)
+    assert not ensemble_of([plain, one]).has_aligner
+
+
 def test_members_that_read_a_lexicon_have_the_same(two, monkeypatch):
     """All are given that of the first; of others, a lexicon beside the vocabularies is nothing."""
     one, other, _ = two
@@ -94,6 +123,13 @@ def test_members_that_read_a_lexicon_have_the_same(two, monkeypatch):
     for resources in ({}, {LEXICON: changed}):
         with pytest.raises(UserError, match="expected the lexicon of .*/a, found another"):
             ensemble_of([with_its, dataclasses.replace(other, resources=resources)])
+
+
+def test_the_first_run_must_know_the_sources_of_all(two, tmp_path):
+    one, _, _ = two
+    both, _ = two_sources_run(tmp_path / "both", transformer=False)
+    with pytest.raises(UserError, match="both: expected sources that .* one alone, found 'second'"):
+        ensemble_of([one, both])
 
 
 def test_runs_that_do_not_fit_each_other_are_one_line(two, tmp_path):

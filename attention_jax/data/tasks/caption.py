@@ -15,6 +15,7 @@ from attention_jax.data.examples import Examples, Split
 from attention_jax.data.field import TARGET
 from attention_jax.data.pictures import Canvas, Cells
 from attention_jax.data.task import Metric, Statistics, Task
+from attention_jax.evaluation.attention_alignment import linking_weights
 from attention_jax.evaluation.attention_statistics import (
     attention_statistics,
     share_inside,
@@ -66,7 +67,8 @@ def attention_scores(decoded: DecodedSplit) -> Scores:
     """
     if not decoded.attends:
         return {}
-    best = [one[0].weights for one in decoded.hypotheses if one]
+    shift = decoded.alignment_shift
+    best = [linking_weights(one[0].weights, shift) for one in decoded.hypotheses if one]
     entropy = attention_statistics(best).get("attention_entropy")
     known: Scores = {} if entropy is None else {"attention_entropy": entropy}
     if GOLD_BOXES not in decoded.split.extras:
@@ -106,7 +108,7 @@ def _in_gold(decoded: DecodedSplit) -> dict[int, tuple[np.ndarray, np.ndarray]]:
     ]
     inside = gold_cells(split, right, decoded.data_config)
     return {
-        index: (found[index][0].weights, cells)
+        index: (linking_weights(found[index][0].weights, decoded.alignment_shift), cells)
         for index, cells in zip(right, inside, strict=True)
     }
 

@@ -18,6 +18,7 @@ from attention_jax.data.task import Metric, Statistics, Task
 from attention_jax.data.tasks.translate import attention_scores
 from attention_jax.data.text.vocabulary import Vocabulary
 from attention_jax.data.transcription import recordings_at
+from attention_jax.evaluation.attention_alignment import linking_weights
 from attention_jax.evaluation.time_warping import (
     start_scores,
     token_starts,
@@ -56,15 +57,20 @@ def timing_scores(decoded: DecodedSplit) -> Scores:
     split = decoded.split
     if not decoded.attends or STARTS not in split.extras:
         return found
-    vocabulary = split.target_vocabulary
     pairs = [
-        (word_starts(vocabulary, vocabulary.tokens(one[0].tokens), one[0].weights), gold)
+        (_starts_in(decoded, one[0]), gold)
         for one, reference, gold in zip(
             decoded.hypotheses, split.target_ids, split.extras[STARTS], strict=True
         )
         if one and np.array_equal(one[0].tokens, reference)
     ]
     return {**found, **start_scores([f for f, _ in pairs], [g for _, g in pairs])}
+
+
+def _starts_in(decoded: DecodedSplit, best: Any) -> Float[np.ndarray, " _"]:
+    vocabulary = decoded.split.target_vocabulary
+    weights = linking_weights(best.weights, decoded.alignment_shift)
+    return word_starts(vocabulary, vocabulary.tokens(best.tokens), weights)
 
 
 def word_starts(
@@ -75,7 +81,7 @@ def word_starts(
     Args:
       vocabulary: That of the outputs.
       tokens: The T tokens of one, EOS last.
-      weights: Their attention to frames.
+      weights: The attention to frames that links each.
     """
     are_words = vocabulary.kind != "characters"
     places = word_starts_in_tokens(tokens[:-1], are_words=are_words)

@@ -8,6 +8,7 @@ from attention_jax.data.decoded import DecodedSplit, Scores
 from attention_jax.data.examples import Split
 from attention_jax.data.task import Metric, Statistics, Task
 from attention_jax.data.text.words import word_pieces
+from attention_jax.evaluation.attention_alignment import linking_weights
 from attention_jax.evaluation.attention_statistics import attention_statistics
 from attention_jax.evaluation.bleu import bleu_from_statistics, bleu_statistics
 from attention_jax.evaluation.by_length import bleu_by_length
@@ -61,7 +62,9 @@ def attention_scores(decoded: DecodedSplit) -> Scores:
     """
     if not decoded.attends:
         return {}
-    return dict(attention_statistics(one[0].weights for one in decoded.hypotheses if one))
+    shift = decoded.alignment_shift
+    best = (linking_weights(one[0].weights, shift) for one in decoded.hypotheses if one)
+    return dict(attention_statistics(best))
 
 
 def covering_scores(decoded: DecodedSplit) -> Scores:
@@ -76,7 +79,7 @@ def covering_scores(decoded: DecodedSplit) -> Scores:
     best = [(one[0], ids, text) for one, ids, text in triples if one]
     covering = [
         covering_weights(
-            hypothesis.weights,
+            linking_weights(hypothesis.weights, decoded.alignment_shift),
             word_pieces(split.source_vocabulary, ids, text),
             word_pieces(hypothesis.vocabulary(split.target_vocabulary), hypothesis.tokens),
         )

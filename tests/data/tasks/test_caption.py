@@ -47,6 +47,17 @@ def test_attention_in_gold_rectangles_is_compared_by_the_captions_that_are_right
     assert score(np.zeros(2)) == 0  # of a resample without any
 
 
+def test_attention_in_gold_rectangles_is_that_of_the_step_that_links(decoded):
+    later = [
+        [dataclasses.replace(one, weights=np.roll(one.weights, 1, axis=0))]
+        for one, in decoded.hypotheses
+    ]  # fmt: skip
+    shifted = dataclasses.replace(decoded, hypotheses=later, alignment_shift=1)
+    assert caption.attention_scores(shifted)["attention_in_gold"] == pytest.approx(37.5)
+    rows, _ = caption.gold_statistics(shifted)["attention_in_gold"]
+    np.testing.assert_allclose(rows, [[0.75, 2], [0, 0], [0, 0]])
+
+
 def test_nothing_is_compared_without_rectangles(decoded):
     extras = {PICTURE.name: decoded.split.extras[PICTURE.name]}
     split = dataclasses.replace(decoded.split, extras=extras)

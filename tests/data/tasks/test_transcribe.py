@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from attention_jax.data.builders.tones import Config
+from attention_jax.data.decoded import DecodedSplit
 from attention_jax.data.loading import build_task
 from attention_jax.data.tasks import transcribe
 from attention_jax.data.text.vocabulary import SymbolVocabulary
+from attention_jax.decoding.searcher import Hypothesis
 from attention_jax.types import SpecialIds
 
 CONFIG = Config(spelling="words")
@@ -44,6 +46,25 @@ def test_a_word_of_one_letter_is_a_word(task, kind, expected):
     tokens = vocabulary.tokens([SpecialIds.COUNT, SpecialIds.COUNT, SpecialIds.EOS])
     found = transcribe.word_starts(vocabulary, tokens, np.eye(3, dtype=np.float32))
     np.testing.assert_allclose(found, expected)
+
+
+def test_times_of_words_are_those_of_the_step_that_links(task):
+    """In a run whose words are linked when they are read, the row of each is the next one."""
+    split = task.split("test").select(range(3))
+
+    def scores(turn, shift):
+        found = []
+        for ids, frames in zip(split.target_ids, split.columns["source"], strict=True):
+            weights = np.zeros((len(ids), len(frames)))
+            for place in range(len(ids) - 1):  # evenly over the recording; the end has none
+                weights[place, place * len(frames) // len(ids)] = 1.0
+            found.append([Hypothesis(ids, 0.0, 0.0, np.roll(weights, turn, axis=0))])
+        decoded = DecodedSplit(split, CONFIG, split.targets, (), found, True, shift)
+        return transcribe.timing_scores(decoded)
+
+    expected = scores(0, 0)
+    assert "word_start_error" in expected and scores(1, 1) == pytest.approx(expected)
+    assert scores(1, 0) != pytest.approx(expected)
 
 
 def test_attention_is_drawn_on_spectrograms(task):

@@ -1,5 +1,6 @@
 import dataclasses
 
+import numpy as np
 import pytest
 
 from attention_jax.data.builders.multi30k import Config as Multi30kConfig
@@ -8,6 +9,7 @@ from attention_jax.data.decoded import DecodedSplit
 from attention_jax.data.loading import build_task
 from attention_jax.data.task import find_task
 from attention_jax.data.tasks import translate
+from attention_jax.decoding.searcher import Hypothesis
 from attention_jax.evaluation.translation import translation_scores
 from attention_jax.types import SpecialIds
 
@@ -86,3 +88,21 @@ def test_scores_of_a_split_count_words_as_its_tokenizer_does(task):
     assert by_length[bucket] == pytest.approx(scores["bleu"])
     assert translate.missing_words(DecodedSplit(split, chinese, outputs))["missing_words"] < 50
     assert translate.missing_words(DecodedSplit(split, usual, outputs))["missing_words"] == 50
+
+
+def test_attention_is_that_of_the_step_that_links(task):
+    """In a run whose words are linked when they are read, as `alignments.SPLIT.txt` has them."""
+    split = task.split("test").select(range(5))
+
+    def scores(turn, shift):
+        draw, found = np.random.default_rng(0), []
+        for source, target in zip(split.source_ids, split.target_ids, strict=True):
+            weights = draw.dirichlet(np.full(len(source), 0.3), len(target))
+            weights[0] = 0.0  # of the step that reads BOS, which links nothing
+            weights = np.roll(weights, turn, axis=0)
+            found.append([Hypothesis(target, 0.0, 0.0, weights)])
+        one = DecodedSplit(split, CONFIG, split.targets, (), found, True, shift)
+        return {**translate.covering_scores(one), **translate.attention_scores(one)}
+
+    expected, found = scores(-1, 0), scores(0, 1)
+    assert found == pytest.approx(expected) and scores(0, 0) != pytest.approx(expected)
