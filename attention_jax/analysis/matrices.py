@@ -114,7 +114,11 @@ def write_matrices(
     others = {name: [texts[number] for number in numbers] for name, texts in further.items()}
     split = forced_outputs(run, sources, [output for _, output in outputs], others)
     found = attention_matrices(run, split) if outputs else []
-    rows = list(zip(numbers, split.sources, split.targets, found, strict=True))
+    rows = []
+    for number, source, (_, output), one in zip(numbers, split.sources, outputs, found, strict=True):
+        vocabulary = output.vocabulary(run.target_vocabulary)  # which knows what a prefix told
+        one = dataclasses.replace(one, tokens=vocabulary.tokens(output.tokens))
+        rows.append((number, source, vocabulary.decode(output.tokens), one))
     content = _as_arrays(rows) if path.suffix == ".npz" else _as_lines(rows)
     with writing(path), replacing(path) as temporary:
         temporary.write_bytes(content)

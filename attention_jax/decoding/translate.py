@@ -120,9 +120,10 @@ class Translator:
         inputs = Inputs(known, vocabulary, fields, extras, run.resources, run.target_vocabulary)
         if task.continues:
             self._check_prompts(inputs)
+        told: Sequence[tuple] = [()] * len(full)
         if begun is not None:
             numbers = [number + 1 for number in full]
-            inputs = with_prefixes(run, inputs, [begun[number] for number in full], numbers)
+            inputs, told = with_prefixes(run, inputs, [begun[number] for number in full], numbers)
         with said_of(run.place):
             found = self._decode(run.params, inputs, run.config.data) if full else []
         nothing = np.zeros(0, np.int32)
@@ -131,6 +132,8 @@ class Translator:
             data = run.config.data
             make = task.canvas and functools.partial(task.canvas, inputs, place, data)
             ids = inputs.source_ids[place]
+            if told[place]:
+                hypotheses = [dataclasses.replace(each, told=told[place]) for each in hypotheses]
             translations[number] = Translation(texts[number], ids, hypotheses, make)
         return translations
 
