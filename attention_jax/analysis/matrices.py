@@ -115,7 +115,7 @@ def write_matrices(
     split = forced_outputs(run, sources, [output for _, output in outputs], others)
     found = attention_matrices(run, split) if outputs else []
     rows = []
-    for number, source, (_, output), one in zip(numbers, split.sources, outputs, found, strict=True):
+    for (number, output), source, one in zip(outputs, split.sources, found, strict=True):
         vocabulary = output.vocabulary(run.target_vocabulary)  # which knows what a prefix told
         one = dataclasses.replace(one, tokens=vocabulary.tokens(output.tokens))
         rows.append((number, source, vocabulary.decode(output.tokens), one))

@@ -2,8 +2,9 @@
 
 A prefix is the beginning of a target: it is prepared and cut into tokens as a whole target is. A
 word that the vocabulary lacks has its id beyond it where the source has it too, and the model
-copies; elsewhere it is UNK to the model, and written as the user wrote it. Of subwords, the last one may be gone on with, if the model wants that: behind `inter` may
-come `national`, or another word. A space at the end of a prefix is not part of it.
+copies; elsewhere it is UNK to the model, and written as the user wrote it. Of subwords, the last
+one may be gone on with, if the model wants that: behind `inter` may come `national`, or another
+word. A space at the end of a prefix is not part of it.
 """
 
 import dataclasses
@@ -21,8 +22,8 @@ from attention_jax.errors import DataError, UserError
 from attention_jax.runs.load import TrainedRun
 from attention_jax.types import SpecialIds
 
-# Of UNK and ids that are not special: padding alone tells where an output is free. No further source can
-# have a name with a slash.
+# Of UNK and ids that are not special: padding alone tells where an output is free. No further source
+# can have a name with a slash.
 PREFIX = Field(name="search/prefix", axes=("prefix",), padding=SpecialIds.PAD, is_input=True)
 
 

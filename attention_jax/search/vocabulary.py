@@ -21,8 +21,9 @@ def searched_scores(
 ) -> tuple[Float[Array, "B K V"], Float[Array, "B K"]]:
     """Returns (scores, log-normalizer) of predictions, minus infinity for what is left out.
 
-    That is what the predictions leave out, and UNK where the search forbids it; a prefix may dictate
-    either. The normalizer is of all ids: what is searched for is as probable as the model says.
+    That is what the predictions leave out, and UNK where the search forbids it; a prefix may
+    dictate either. The normalizer is of all ids: what is searched for is as probable as the model
+    says.
     """
     scores, normalizer = predictions.scores()
     left_out = predictions.left_out()

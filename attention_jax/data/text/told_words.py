@@ -1,4 +1,4 @@
-"""Told unknown words: what the first unknown ids of an output stand for, where a user has said it."""
+"""Told unknown words: what the first unknown ids of an output stand for, as a user has said."""
 
 import itertools
 from collections.abc import Iterable, Sequence
