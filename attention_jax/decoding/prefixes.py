@@ -22,8 +22,8 @@ from attention_jax.errors import DataError, UserError
 from attention_jax.runs.load import TrainedRun
 from attention_jax.types import SpecialIds
 
-# Of UNK and ids that are not special: padding alone tells where an output is free. No further source
-# can have a name with a slash.
+# Of UNK and ids that are not special: padding alone tells where an output is free. No further
+# source can have a name with a slash.
 PREFIX = Field(name="search/prefix", axes=("prefix",), padding=SpecialIds.PAD, is_input=True)
 
 
