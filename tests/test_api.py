@@ -135,6 +135,12 @@ def test_attend_is_the_attention_of_the_search_when_its_output_is_forced(run):
     np.testing.assert_allclose(forced.weights, output.attention, atol=1e-5)
 
 
+def test_unknown_words_of_a_given_target_are_shown_as_they_were_given(run):
+    target = "one zyx three"
+    assert run.attend("123", target).tokens[:3] == ["one", "zyx", "three"]
+    assert run.attribute("123", target, "input_gradient").tokens[:3] == ["one", "zyx", "three"]
+
+
 @pytest.fixture(scope="module")
 def transformer(tmp_path_factory):
     """A Transformer that was trained for a step."""

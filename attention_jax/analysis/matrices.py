@@ -12,7 +12,6 @@ from jaxtyping import Float
 
 from attention_jax.analysis.self_attention import self_attention
 from attention_jax.data.examples import Split
-from attention_jax.data.text.extended_vocabulary import extended
 from attention_jax.data.text.vocabulary import tokens_in_text
 from attention_jax.decoding.forced_decoding import forced_attention
 from attention_jax.decoding.scoring import given_pairs
@@ -56,11 +55,10 @@ def attention_matrices(run: TrainedRun, split: Split) -> list[AttentionMatrices]
         if forced.heads is not None:
             heads[CROSS_ATTENTION] = forced.heads
         source = split.source_ids[index], split.sources[index]
-        target = extended(split.target_vocabulary, split.own_words[index])
         found.append(
             AttentionMatrices(
                 tokens_in_text(split.source_vocabulary, *source),
-                target.tokens(split.target_ids[index]), forced.weights, heads,
+                split.target_tokens(index), forced.weights, heads,
             )
         )  # fmt: skip
     return found
