@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from absl import flags
 
-from attention_jax.commands import cli, sweep_request
+from attention_jax.commands import align, cli, sweep_request
 from attention_jax.decoding.translate import check_nbest
 from attention_jax.devices.ahead_of_time import targets
 from attention_jax.host import children
@@ -21,20 +21,24 @@ from attention_jax.runs.config import from_config_dict
 from attention_jax.runs.size_of_text import USUAL, settled
 from attention_jax.search import SearchConfig
 from attention_jax.sweeps.sweep import Sweep
+from launch.gke import options
 
 OTHER_MODULES = ("pytest",)  # which Python is told to run on pages
 # Programs whose options have a config file, and those that ask the run in --workdir.
-WITH_CONFIG = ("train", "compile_check", "sweep", "manifest", "plan")
+WITH_CONFIG = ("train", "compile_check", "gke.manifest")
 WITH_RUN = ("evaluate", "score", "translate")
 # Programs that define flags when they are imported: their options are looked for in their help.
-UNPARSED = ("compare_runs", "plan", "measure")
+UNPARSED = (
+    "experiments.compare_runs", "experiments.benchmarks.scaling.plan",
+    "experiments.benchmarks.scaling.measure",
+)  # fmt: skip
 LAUNCHERS = {"local": ["logs"], "supervise": ["retries", "wait"]}
 STARTED = re.compile(r"launch/(?:slurm|tpu_vm)/\w+\.\w+")
 
 
 @dataclasses.dataclass(frozen=True)
 class Example:
-    """A command: the name of its program, the last part of its module's, and the arguments."""
+    """A command: its program, a module of `launch`, of `experiments`, or a script; arguments."""
 
     program: str
     arguments: tuple[str, ...]
@@ -72,7 +76,8 @@ def command(words: list[str]) -> Example | None:
         del words[0]
     for place, word in enumerate(words):
         if word == "-m" and re.fullmatch(r"(launch|experiments)\.[\w.]+", words[place + 1]):
-            return Example(words[place + 1].rpartition(".")[2], (*words[place + 2 :],))
+            name = words[place + 1].removeprefix("launch.")
+            return Example(name, (*words[place + 2 :],))
         if STARTED.fullmatch(word):
             return Example(word, (*words[place + 1 :],))
         if match := re.fullmatch(r"launch/(\w+)\.sh|attention-([\w-]+)", word):
@@ -109,50 +114,46 @@ def check(example: Example, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         if is_training and any(each.startswith("--config=") for each in trained):
             check(Example("train", (*trained,)), run, monkeypatch)
         return None
-    gke = name in ("manifest",) or name == "sweep" and any("--image=" in a for a in arguments)
-    path = f"launch.gke.{name}" if gke else f"attention_jax.commands.{name}"
     if name in UNPARSED:
         return None
-    module = importlib.import_module(path)
     argv = [name, *arguments]
     monkeypatch.setattr(sys, "argv", argv)
     if name in WITH_RUN:  # the run is the reader's
         argv = [re.sub("^--workdir=.*", f"--workdir={run}", each) for each in argv]
-    define = (lambda: importlib.import_module("launch.gke.options").define_flags()) if gke else (
-        getattr(module, "define_flags", lambda: None)
-    )  # fmt: skip
-    if gke and name == "sweep":
-        define = _gke_sweep
-    with flags_of(define):
-        assert cli.parse_flags(_prepared(name, module, argv, gke), flags.FLAGS) == [name]
-        _check_values(name, gke)
+    with flags_of(lambda: _define_flags(name)):
+        assert cli.parse_flags(_prepared(name, argv), flags.FLAGS) == [name]
+        _check_values(name)
     return None
 
 
-def _gke_sweep() -> None:
-    importlib.import_module("launch.gke.options").define_flags()
-    flags.DEFINE_string("workdir", None, "The sweep.")
-    flags.DEFINE_list("run", [], "Numbers of runs.")
+def _define_flags(name: str) -> None:
+    if name.startswith("gke."):
+        options.define_flags()
+        if name == "gke.sweep":  # what its main defines when it is run
+            flags.DEFINE_string("workdir", None, "The sweep.")
+            flags.DEFINE_list("run", [], "Numbers of runs.")
+    elif name != "align":  # whose flags are those of its command
+        importlib.import_module(f"attention_jax.commands.{name}").define_flags()
 
 
-def _prepared(name: str, module, argv: list[str], gke: bool) -> list[str]:
+def _prepared(name: str, argv: list[str]) -> list[str]:
     if name == "align":
-        return module.prepare(argv)
+        return align.prepare(argv)
     if name == "evaluate":
         return cli.prepare_evaluation(argv)
     if name in WITH_RUN:
         return cli.prepare_search(argv)
     if name == "sweep":
-        return argv if gke else sweep_request.prepare(argv)
+        return sweep_request.prepare(argv)
     return cli.prepare_experiment(argv) if name in WITH_CONFIG else argv
 
 
-def _check_values(name: str, gke: bool) -> None:
+def _check_values(name: str) -> None:
     """Checks what a program finds out after its flags are parsed, without doing its work."""
     if "config" in flags.FLAGS:
         from_config_dict(settled(flags.FLAGS["config"].value, print, USUAL))
-    is_searched = name == "sweep" and not gke and cli.value("search")
-    if name == "sweep" and not gke and not (is_searched and find_spec("optuna") is None):
+    # A search is asked for in vain where there is no optuna.
+    if name == "sweep" and not (cli.value("search") and find_spec("optuna") is None):
         plan = sweep_request.asked_plan()
         assert plan is None or Sweep(Path(), plan).experiments  # None without a config
     if "topology" in flags.FLAGS:
