@@ -26,7 +26,7 @@ import functools
 import itertools
 import pathlib
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,9 +34,15 @@ from jaxtyping import Float
 from matplotlib.figure import Figure
 from ml_collections import ConfigDict
 
-from attention_jax.analysis.attribution import Attribution, attribute, check_attributable
+from attention_jax.analysis.attribution import (
+    Attribution,
+    attribute,
+    check_attributable,
+    check_methods,
+)
 from attention_jax.analysis.evaluation_request import EvaluationRequest, evaluate_as_asked
 from attention_jax.analysis.given_texts import GivenTexts
+from attention_jax.analysis.gold_links import GoldFiles
 from attention_jax.analysis.matrices import (
     CROSS_ATTENTION,
     AttentionMatrices,
@@ -45,6 +51,7 @@ from attention_jax.analysis.matrices import (
 )
 from attention_jax.analysis.pictures import found_starts
 from attention_jax.analysis.result_places import placed
+from attention_jax.analysis.reverse import reverse_run
 from attention_jax.data.examples import Split
 from attention_jax.data.pictures import Canvas
 from attention_jax.data.text.vocabulary import tokens_in_text
@@ -52,19 +59,28 @@ from attention_jax.decoding.output_text import OutputWriter
 from attention_jax.decoding.scoring import ScoredPair, Scorer, check_further, given_pairs
 from attention_jax.decoding.translate import Translation, Translator, check_aligning
 from attention_jax.devices.compilation_cache import keep_by_default
-from attention_jax.errors import UserError
+from attention_jax.errors import UserError, quoted
 from attention_jax.experiment import run_experiment
 from attention_jax.ops.ensemble_predictions import COMBINATIONS
 from attention_jax.plotting.attended_picture import AttendedPicture
 from attention_jax.plotting.canvases import attended_canvases
 from attention_jax.plotting.curves import read_metrics
 from attention_jax.plotting.heat_map import HeatMap, heat_map_grid
+from attention_jax.python_arguments import by_argument, in_arguments
 from attention_jax.runs.config import from_config_dict
+from attention_jax.runs.config_file import load_config
 from attention_jax.runs.ensemble import ensemble_of
 from attention_jax.runs.load import TrainedRun, load_run
 from attention_jax.runs.run_directory import RunDirectory, read_json
 from attention_jax.runs.size_of_text import settled
 from attention_jax.training.preemption import Interruption
+
+_DIRECTIONS = ("forward", "reverse")
+# What the options of an evaluation are called here.
+_OF_EVALUATION = {
+    "source": "sources", "target": "targets", "alignment": "gold", "alignment_base": "gold_base",
+    "alignment_source": "gold_sources", "alignment_target": "gold_targets",
+}  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -145,6 +161,7 @@ class Run:
             run.alignment_shift, run.config.data.lowercase,
         )  # fmt: skip
 
+    @by_argument(source="further", prefix="prefixes")
     def translate(
         self,
         lines: Sequence[str],
@@ -160,7 +177,8 @@ class Run:
           further: The lines of each further source, of a model that reads several: `{"fr": lines}`
             is what `--source=fr=FILE` is on the command line.
           heads: Whether outputs have their `heads`, for which each is forced once more.
-          prefixes: What the output of each line begins with, blank where it is free: what
+          prefixes: What the output of each line begins with, blank where it is free; words that the
+            vocabulary lacks are unknown to the model, and written as they are here. It is what
             `--prefix=FILE` is on the command line.
 
         Returns:
@@ -174,6 +192,7 @@ class Run:
         found = self.translate_nbest(lines, 1, further, heads=heads, prefixes=prefixes)
         return [outputs[0] for outputs in found]
 
+    @by_argument(source="further", prefix="prefixes")
     def translate_nbest(
         self,
         lines: Sequence[str],
@@ -236,6 +255,7 @@ class Run:
             for each, forced in zip(translation.hypotheses, by_output, strict=False)
         ]  # fmt: skip
 
+    @by_argument()
     def score(
         self,
         sources: Sequence[str],
@@ -255,6 +275,7 @@ class Run:
         _check_texts({**further, "sources": sources, "targets": targets})
         return self._scorer(given_pairs(self.trained, sources, targets, further))
 
+    @by_argument(**_OF_EVALUATION)
     def evaluate(
         self,
         sources: Sequence[str],
@@ -262,6 +283,10 @@ class Run:
         further: Mapping[str, Sequence[str]] = {},
         *,
         name: str = "given",
+        gold: str | pathlib.Path | Sequence[str | Iterable[Sequence[int]]] | None = None,
+        gold_base: int = 0,
+        gold_sources: str | pathlib.Path | Sequence[str] | None = None,
+        gold_targets: str | pathlib.Path | Sequence[str] | None = None,
     ) -> dict[str, Any]:
         """Evaluation on given texts: returns their metrics, and writes all files of a split.
 
@@ -272,19 +297,31 @@ class Run:
           targets: The reference of each.
           further: Texts of each further source, as for `translate`.
           name: What to call them.
+          gold: Gold links, with which attention while the targets are written is compared: a file
+            of them as `--alignment` takes it; or for each pair a line as of a file, such as
+            `0-0 1?1`, or its sure links `(source word, target word)`.
+          gold_base: The number of a sentence's first word in them, 0 or 1.
+          gold_sources: The source words that they count, with spaces between them, if others than
+            those of the sources: a file, or a text for each pair.
+          gold_targets: The same for the targets.
 
         Raises:
-          UserError: If their numbers differ, one cannot be read, or another text of this name was
-            evaluated before.
+          UserError: If their numbers differ, one cannot be read, another text of this name was
+            evaluated before, or gold links do not fit the texts or the model.
         """
         _check_texts({**further, "sources": sources, "targets": targets})
         check_further(self.trained, further)
-        request = EvaluationRequest(texts=GivenTexts(name, sources, targets, further))
+        links = GoldFiles.given(gold, gold_base, gold_sources, gold_targets)
+        texts = GivenTexts(name, sources, targets, further)
+        request = EvaluationRequest(texts=texts, gold=links)
         data = request.data_of(self.trained)
-        evaluate_as_asked(self.trained, data, request)
+        evaluate_as_asked(
+            self.trained, data, request, lambda line: _note(in_arguments(line, _OF_EVALUATION))
+        )
         run = placed(self.trained, [data.split(name)], name)
         return read_json(run.directory.results)[name]
 
+    @by_argument()
     def attend(
         self, source: str, target: str, further: Mapping[str, str] = {}
     ) -> AttentionMatrices:
@@ -308,6 +345,7 @@ class Run:
                 f"{self.directory}: expected a model that attends to its source, found none"
             )
 
+    @by_argument()
     def attribute(
         self,
         source: str,
@@ -328,6 +366,7 @@ class Run:
           UserError: If the method is unknown, the model reads no text, or a text cannot be read.
         """
         pair = self._pair(source, target, further)
+        check_methods("method", [method])
         check_attributable("attribute", self.trained, pair, [method])
         [found] = attribute(self.trained, pair, method)
         return found
@@ -336,6 +375,7 @@ class Run:
         others = {name: [text] for name, text in further.items()}
         return given_pairs(self.trained, [source], [target], others)
 
+    @by_argument()
     def plot(self, *shown: Output | AttentionMatrices | Attribution, columns: int = 2) -> Figure:
         """Attention heat maps: source across, target down; a notebook shows the figure.
 
@@ -379,11 +419,13 @@ class Run:
                 yield HeatMap(run.linking_heads(heads).mean(0), tokens, shown.tokens, name)
 
 
+@by_argument()
 def load(
     *paths: str | pathlib.Path,
     search: Mapping[str, Any] | None = None,
     step: int | None = None,
     ensemble: str = "log_linear",
+    direction: str = "forward",
 ) -> Run:
     """Loads a trained run with its best parameters, or several as an ensemble.
 
@@ -393,29 +435,39 @@ def load(
       step: The checkpoint to take, instead of the best one or an average.
       ensemble: How several predict together: by the mean of their log-probabilities
         (`log_linear`), or of their probabilities (`mean`).
+      direction: `reverse` asks a model of both directions from target to source.
 
     Raises:
-      UserError: If one is not the directory of a trained run, a field does not fit, or the runs do
-        not fit each other.
+      UserError: If one is not the directory of a trained run, a field does not fit, the runs do
+        not fit each other, or one goes from source to target only.
     """
-    if not paths or ensemble not in COMBINATIONS:
-        raise UserError(
-            f"load: expected directories, and an ensemble among {', '.join(COMBINATIONS)}, found "
-            f"{len(paths)} and {ensemble!r}"
-        )
+    if not paths:
+        raise UserError("paths: expected the directory of a run, found none")
+    for name, given, known in (
+        ("ensemble", ensemble, COMBINATIONS),
+        ("direction", direction, _DIRECTIONS),
+    ):
+        if given not in known:
+            raise UserError(f"{name}: expected {' or '.join(known)}, found {quoted(given)}")
     keep_by_default(_note)
     if search is not None:
         directory = RunDirectory(paths[0])
         directory.require()
         search = {**directory.read_config()["search"], **search}
-    return Run(ensemble_of([load_run(path, search, step) for path in paths], ensemble))
+    runs = [load_run(path, search, step) for path in paths]
+    runs = [reverse_run(run) for run in runs] if direction == "reverse" else runs
+    return Run(ensemble_of(runs, ensemble))
 
 
-def train(config: ConfigDict | Mapping[str, Any], workdir: str | pathlib.Path) -> Run:
+@by_argument()
+def train(
+    config: ConfigDict | Mapping[str, Any] | str | pathlib.Path, workdir: str | pathlib.Path
+) -> Run:
     """Trains and evaluates, or goes on where the same call was cut off.
 
     Args:
-      config: A config such as those of `configs/`, or a plain mapping of the same form.
+      config: A config such as those of `configs/`, or a plain mapping of the same form; or the name
+        or path of one with what may follow the colon, as `--config` takes it: `quickstart:smoke`.
       workdir: The run directory; made if there is none, continued if it holds this run.
 
     Returns:
@@ -427,6 +479,8 @@ def train(config: ConfigDict | Mapping[str, Any], workdir: str | pathlib.Path) -
       SystemExit: After SIGTERM, likewise.
     """
     keep_by_default(_note)
+    if isinstance(config, str | pathlib.Path):
+        config = load_config(str(config))
     known = RunDirectory(workdir).read_trained_config()
     experiment = from_config_dict(settled(config, _note, known=known))
     run_experiment(experiment, workdir, preemption=Interruption())

@@ -98,11 +98,47 @@ def test_evaluate_gives_what_the_program_writes(run, tmp_path):
     assert api.load(copy).results == run.results
 
 
+GOLD = ["0-0 1-1 2-2", "0-0 1-1"]
+LINKS = [[(0, 0), (1, 1), (2, 2)], [(0, 0), (1, 1)]]
+
+
+def test_evaluate_takes_gold_links_as_the_program_does(run, launch, tmp_path):
+    sources, targets, digits = ["123", "45"], ["one two three", "four five"], ["1 2 3", "4 5"]
+    files = {}
+    for name, lines in (("s.txt", sources), ("t.txt", targets), ("g", GOLD), ("d", digits)):
+        files[name] = tmp_path / name
+        files[name].write_text("".join(f"{line}\n" for line in lines))
+    copy = shutil.copytree(run.directory, tmp_path / "run")
+    launch(
+        "evaluate", f"--workdir={copy}", f"--source={files['s.txt']}", f"--target={files['t.txt']}",
+        f"--alignment={files['g']}", f"--alignment_source={files['d']}", "--name=theirs",
+    )  # fmt: skip
+    [theirs] = json.loads((copy / "evaluations/theirs/results.json").read_text()).values()
+    ours, found = api.load(copy), []
+    for n, (gold, words) in enumerate([(files["g"], files["d"]), (GOLD, digits), (LINKS, digits)]):
+        found.append(ours.evaluate(sources, targets, name=f"n{n}", gold=gold, gold_sources=words))
+    assert found[0] == found[1] == found[2] == theirs
+    assert 0 <= theirs["aer"] < 50
+
+
+def test_evaluate_asks_whether_gold_links_are_counted_from_one(run, tmp_path, capsys):
+    copy = api.load(shutil.copytree(run.directory, tmp_path / "run"))
+    copy.evaluate(["12"], ["one two"], name="n", gold=["1-1"], gold_sources=["1 2"])
+    notice = "gold: no link names word 0: counted from 1? gold_base=1"
+    assert notice in capsys.readouterr().err
+
+
 def test_attend_is_the_attention_of_the_search_when_its_output_is_forced(run):
     [output] = run.translate(["123"])
     forced = run.attend("123", output.text)
     assert (forced.tokens, forced.source_tokens) == (output.tokens, output.source_tokens)
     np.testing.assert_allclose(forced.weights, output.attention, atol=1e-5)
+
+
+def test_unknown_words_of_a_given_target_are_shown_as_they_were_given(run):
+    target = "one zyx three"
+    assert run.attend("123", target).tokens[:3] == ["one", "zyx", "three"]
+    assert run.attribute("123", target, "input_gradient").tokens[:3] == ["one", "zyx", "three"]
 
 
 @pytest.fixture(scope="module")
@@ -221,6 +257,16 @@ def test_train_goes_on_with_what_is_there(run, capsys):
     assert again.trained.step == run.trained.step
 
 
+def test_train_takes_the_name_of_a_config(run, tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(api, "run_experiment", lambda config, *rest, **how: asked.append(config))
+    monkeypatch.setattr(api, "load", lambda workdir: run)
+    monkeypatch.chdir(tmp_path)
+    for config in ("vaswani2017:smoke", get_config("smoke")):
+        assert api.train(config, "run") is run
+    assert asked[0] == asked[1]
+
+
 def short_config(**training):
     config = get_config("smoke")
     config.training = {**config.training, "num_steps": 3, **training}
@@ -261,21 +307,12 @@ def test_train_leaves_signals_alone_off_the_main_thread(tmp_path):
     [
         (lambda run: run.translate("123"), "lines: expected a list of texts, found one text"),
         (lambda run: run.translate(["1"], prefixes="one"), "prefixes: expected a list of texts, f"),
-        (lambda run: run.translate(["1"], prefixes=[]), "--prefix: expected 1 lines, as in the in"),
         (lambda run: run.score(["1"], ["one", "two"]), "targets: expected one for each of the 1"),
-        (
-            lambda run: run.translate(["1"], {"fr": ["1"]}),
-            "--source: expected further sources (none, as the model reads one source), found 'fr'",
-        ),
         (lambda run: run.score(["1"], ["one"], {"fr": "1"}), "fr: expected a list of texts, found"),
         (lambda run: run.plot(), "plot: expected outputs or attention, found none"),
-        (lambda run: run.attribute("1", "one", "shap"), "attribute: expected input_gradient, "),
-        (lambda run: run.translate(["1" * 20_000]), "input line 1: expected at most"),
         (lambda run: run.score(["1" * 20_000], ["one"]), "pair 1: expected at most"),
         (lambda run: api.load(run.directory, search={"beam": 3}), "search.beam: no such field"),
         (lambda run: api.load(run.directory / "none"), "expected the directory of a run"),
-        (lambda run: api.load(), "load: expected directories, and an ensemble among log_linear"),
-        (lambda run: run.evaluate(["1"], ["one"], name="a b"), "--name: expected letters"),
         (lambda run: api.train(ConfigDict({"modle": {}}), "x"), "modle"),
     ],
 )  # fmt: skip

@@ -18,6 +18,12 @@ TERMS = (
     "mixed precision",
     "early stopping",
 )
+# Names that are made of two, of other programs, or of the reader's.
+NOT_IN_SOURCES = {
+    "alignment.md: aer_integrated_gradients", "alignment.md: match_value_norms",
+    "python.md: lines_in_french",
+    "launching.md: my_config", "configuration.md: my_config",
+}  # fmt: skip
 _LINK = re.compile(r"\]\(([^()\s]+)\)")
 _PROGRAM = re.compile(
     r"python -m ((?:attention_jax|experiments|launch)(?:\.[a-z]\w*)+)(?!\.?[\w<])"
@@ -141,6 +147,27 @@ def test_source_files_are_there(repository):
     assert not {
         name: found for name, text in texts.items() if (found := missing_files(text, files))
     }
+
+
+def test_names_in_code_are_those_of_the_sources(repository):
+    """Options, fields, metrics and functions, by their words: what has an underscore is a name."""
+    sources = [
+        path
+        for folder in ("attention_jax", "configs", "experiments", "launch", "tests")
+        for path in (repository / folder).rglob("*")
+        if path.suffix in (".py", ".sh", ".sbatch", ".js")
+    ]
+    known = {path.stem for path in sources}
+    for path in sources:
+        known |= set(re.findall(r"\w+", path.read_text(encoding="utf-8")))
+    missing = {
+        f"{page.name}: {name}"
+        for page in written_by_hand(repository)
+        for code in re.findall(r"`([^`]+)`", _FENCE.sub("", page.read_text(encoding="utf-8")))
+        for name in re.findall(r"\b[a-z]+(?:_[a-z]+)+\b", code)
+        if name not in known
+    }
+    assert not missing - NOT_IN_SOURCES
 
 
 def test_experiments_of_the_table_are_there(repository):

@@ -16,7 +16,6 @@ from jaxtyping import Float
 
 from attention_jax.data.examples import Split
 from attention_jax.data.pipeline import make_eval_batches
-from attention_jax.data.text.extended_vocabulary import extended
 from attention_jax.data.text.vocabulary import tokens_in_text
 from attention_jax.decoding.forced_decoding import of_pairs
 from attention_jax.discovery import Parts
@@ -89,9 +88,7 @@ def attribute(run: TrainedRun, split: Split, method: str) -> list[Attribution]:
             tokens_in_text(
                 split.source_vocabulary, split.source_ids[index], split.sources[index]
             ),
-            extended(split.target_vocabulary, split.own_words[index]).tokens(
-                split.target_ids[index]
-            ),
+            split.target_tokens(index),
             found[method],
         )
         for index, found in enumerate(of_pairs(run, split, named))

@@ -1,7 +1,10 @@
 """Gold alignments: compares forced attention with them, alone or with the opposite direction's."""
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -15,7 +18,7 @@ from attention_jax.decoding.word_units import (
     forced_words,
     split_words,
 )
-from attention_jax.errors import UserError
+from attention_jax.errors import UserError, quoted
 from attention_jax.evaluation.aer import count_links, error_rate
 from attention_jax.evaluation.attention_alignment import score_attention
 from attention_jax.evaluation.pharaoh import (
@@ -66,14 +69,44 @@ class GoldFiles:
     Attributes:
       links: A file as `parse_gold` reads it; None for no comparison.
       base: The number of a sentence's first word in it.
-      source: A file of the source words to which links refer, separated by spaces, or None.
+      source: A file of the source words to which links refer, separated by spaces, or its lines;
+        None if they are the split's own.
       target: The same for the targets.
+      lines: Its lines, where they are given and in no file; `links` is what messages call them.
     """
 
     links: str | None = None
     base: str = "0"
-    source: str | None = None
-    target: str | None = None
+    source: str | Sequence[str] | None = None
+    target: str | Sequence[str] | None = None
+    lines: Sequence[str] | None = None
+
+    @classmethod
+    def given(
+        cls,
+        links: str | Path | Sequence[str | Iterable[Sequence[int]]] | None,
+        base: int = 0,
+        source: str | Path | Sequence[str] | None = None,
+        target: str | Path | Sequence[str] | None = None,
+    ) -> Self:
+        """Gold links from Python: a file, or the links of each pair as a line or as pairs.
+
+        Args:
+          links: The path of a file; or for each pair a line as of one, such as `0-0 1?1`, or its
+            sure links `(source, target)`; None for no comparison.
+          base: The number of a sentence's first word in them.
+          source: The path of a file of source words to which they refer, or its lines.
+          target: The same for the targets.
+
+        Raises:
+          UserError: If they are given otherwise.
+        """
+        if base not in (0, 1):
+            raise UserError(f"--alignment_base: expected 0 or 1, found {base}")
+        sides = (str(side) if isinstance(side, Path) else side for side in (source, target))
+        if links is None or isinstance(links, str | Path):
+            return cls(links and str(links), str(base), *sides)
+        return cls("gold", str(base), *sides, [*map(_line, links, itertools.count())])
 
     def check(self) -> None:
         """Checks that flags about gold links come with a file of them.
@@ -98,9 +131,10 @@ class GoldFiles:
         self.check()
         if self.links:
             self._require_one(splits)
-            self._parsed(read_lines(self.links))
-        for path in filter(None, (self.source, self.target)):
-            read_lines(path)
+            self._parsed(self._read_lines())
+        for side in (self.source, self.target):
+            if isinstance(side, str):
+                read_lines(side)
 
     def read(
         self, splits: Sequence[Split], note: Callable[[str], None] = lambda line: None
@@ -121,7 +155,7 @@ class GoldFiles:
             return None
         self._require_one([split.name for split in splits])
         (split,) = splits
-        lines, base = read_lines(self.links), int(self.base)
+        lines, base = self._read_lines(), int(self.base)
         if not is_numbered(lines) and len(lines) != len(split):
             raise UserError(
                 f"{self.links}: expected {len(split)} lines, one for each pair of {split.name}, "
@@ -133,7 +167,8 @@ class GoldFiles:
                 f"{self.links}: expected pairs of {split.name}, below {len(split)}, "
                 f"found {max(golds)}"
             )
-        sides = [_words(path, len(split)) for path in (self.source, self.target)]
+        given = {"source": self.source, "target": self.target}
+        sides = [_words(side, name, len(split)) for name, side in given.items()]
         words = split_words(split, *sides, required=golds)
         lengths = [*zip(map(len, words.sources), map(len, words.targets), strict=True)]
         # Again, with the words' numbers: which pairs need words is known from the first reading.
@@ -141,6 +176,9 @@ class GoldFiles:
         if base == 0 and may_count_from_one(golds.values()):
             note(f"{self.links}: no link names word 0: counted from 1? --alignment_base=1")
         return GoldLinks(golds, *sides)
+
+    def _read_lines(self) -> Sequence[str]:
+        return read_lines(self.links) if self.lines is None else self.lines
 
     def _require_one(self, splits: Sequence[str]) -> None:
         if len(splits) != 1:
@@ -153,6 +191,19 @@ class GoldFiles:
         if not any(gold.possible for gold in golds.values()):
             raise UserError(f"{self.links}: expected links, found none in {len(lines)} lines")
         return golds
+
+
+def _line(links: str | Iterable[Sequence[int]], number: int) -> str:
+    """Returns the links of a pair as a line of a file."""
+    if isinstance(links, str):
+        return links
+    try:
+        return " ".join(f"{int(source)}-{int(target)}" for source, target in links)
+    except (TypeError, ValueError):
+        raise UserError(
+            f"gold[{number}]: expected links such as '0-0 1-2' or [(0, 0), (1, 2)], found "
+            f"{quoted(links)}"
+        ) from None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -287,11 +338,12 @@ def _check_aligning(run: TrainedRun, flag: str) -> None:
         raise UserError(f"{flag}: expected a model with attention to the source, found none")
 
 
-def _words(path: str | None, count: int) -> list[list[str]] | None:
-    """Reads a file of words, one line a sentence, separated by spaces."""
-    if path is None:
+def _words(given: str | Sequence[str] | None, side: str, count: int) -> list[list[str]] | None:
+    """Returns the words of a file, or of its lines: one a sentence, separated by spaces."""
+    if given is None:
         return None
-    lines = read_lines(path)
+    is_file = isinstance(given, str)
+    lines, name = (read_lines(given), given) if is_file else (given, f"--alignment_{side}")
     if len(lines) != count:
-        raise UserError(f"{path}: expected {count} lines, one for each pair, found {len(lines)}")
+        raise UserError(f"{name}: expected {count} lines, one for each pair, found {len(lines)}")
     return [spaced_words(line) for line in lines]

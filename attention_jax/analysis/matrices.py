@@ -13,7 +13,6 @@ from jaxtyping import Float
 from attention_jax.analysis.self_attention import self_attention
 from attention_jax.data.examples import Split
 from attention_jax.data.field import SOURCE
-from attention_jax.data.text.extended_vocabulary import extended
 from attention_jax.decoding.forced_decoding import forced_attention
 from attention_jax.decoding.scoring import given_pairs
 from attention_jax.decoding.searcher import Hypothesis
@@ -60,11 +59,10 @@ def attention_matrices(run: TrainedRun, split: Split) -> list[AttentionMatrices]
         if forced.heads is not None:
             heads[CROSS_ATTENTION] = forced.heads
         heads |= {f"{CROSS_ATTENTION}/{name}": each for name, each in forced.further.items()}
-        target = extended(split.target_vocabulary, split.own_words[index])
         found.append(
             AttentionMatrices(
-                source_tokens(split, SOURCE.name, index),
-                target.tokens(split.target_ids[index]), forced.weights, heads,
+                source_tokens(split, SOURCE.name, index), split.target_tokens(index),
+                forced.weights, heads,
                 {name: source_tokens(split, name, index) for name in run.further_sources},
             )
         )  # fmt: skip
@@ -120,7 +118,11 @@ def write_matrices(
     others = {name: [texts[number] for number in numbers] for name, texts in further.items()}
     split = forced_outputs(run, sources, [output for _, output in outputs], others)
     found = attention_matrices(run, split) if outputs else []
-    rows = list(zip(numbers, split.sources, split.targets, found, strict=True))
+    rows = []
+    for (number, output), source, one in zip(outputs, split.sources, found, strict=True):
+        vocabulary = output.vocabulary(run.target_vocabulary)  # which knows what a prefix told
+        one = dataclasses.replace(one, tokens=vocabulary.tokens(output.tokens))
+        rows.append((number, source, vocabulary.decode(output.tokens), one))
     content = _as_arrays(rows) if path.suffix == ".npz" else _as_lines(rows)
     with writing(path), replacing(path) as temporary:
         temporary.write_bytes(content)

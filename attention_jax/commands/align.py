@@ -12,9 +12,10 @@ train: one tokenised sentence a line; every line gets links 0-0 1-2, source-targ
                     or reverse (a source word has)
   --model           keeps what is learnt in a file, for apply; then --output may be left out
 apply: links other texts with a --model, or with the attention of a trained --run (DIRECTORY;
-                    --reverse=DIRECTORY is a run of the opposite direction); options as above
-                    --source=fr=FILE gives the further source fr of a run that reads several
-  --scores          file for log p of each line by word and direction; --output may be left out
+                    --reverse=DIRECTORY is a run of the opposite direction); further sources as
+                    --source=fr=FILE; also with --symmetrization and --order
+  --scores          file for log p of each line by word, in the directions used, for filtering; then
+                    --output may be left out
 symmetrize:
   --method          as --symmetrization above
   --order           in which links are looked at when growing: source (default), moses, or atools
@@ -38,33 +39,27 @@ Texts may be gzip files; the directory of --output must exist. Mistakes are answ
 and code 2, and nothing is written.
 """
 
-from absl import flags
+import sys
 
 from attention_jax.commands import cli
 from attention_jax.commands.align_commands import COMMANDS
 from attention_jax.errors import UserError
 
 
-def define_flags() -> None:
-    """Flags of the command line."""
-    flags.DEFINE_enum("command", None, list(COMMANDS), "What to do.")
-
-
 def main() -> None:
     """Runs the command."""
-    COMMANDS[cli.require("command")].run()
+    COMMANDS[sys.argv[1]].run()
 
 
 def prepare(argv: list[str]) -> list[str]:
-    """Makes the command a flag and defines the flags that go with it."""
+    """Takes out the command, and defines the flags that go with it."""
     command = argv[1] if len(argv) > 1 else "none"
     if command not in COMMANDS:
         raise UserError(f"expected a command, {', '.join(COMMANDS)}; found {command}")
     COMMANDS[command].define_flags()
-    return [argv[0], f"--command={command}", *argv[2:]]
+    return [argv[0], *argv[2:]]
 
 
 def run() -> None:
     """Runs the program."""
-    define_flags()
     cli.run(main, __doc__, prepare)

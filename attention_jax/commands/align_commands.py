@@ -9,7 +9,7 @@ from absl import flags
 from attention_jax.commands import align_training, cli
 from attention_jax.commands.align_links import (
     DEFAULT,
-    output_path,
+    check_files,
     symmetrized,
     write_links,
 )
@@ -48,7 +48,7 @@ def define_symmetrize_flags() -> None:
 
 def symmetrize() -> None:
     """Symmetrization: combines the alignments of both directions and writes the result."""
-    output = output_path()
+    [output] = check_files(["forward", "reverse"], ["output"])
     forward = _read_links("forward")
     reverse = _read_links("reverse", transpose=cli.value("transposed"))
     _check_same_pairs(forward, reverse)

@@ -7,6 +7,7 @@ from typing import Any
 from attention_jax.commands import cli
 from attention_jax.errors import UserError
 from attention_jax.evaluation import symmetrization
+from attention_jax.paths import expanded
 from attention_jax.spaced_words import spaced_words
 
 DIRECTIONS = ("forward", "reverse")
@@ -50,12 +51,36 @@ def symmetrized(
     return [symmetrization.symmetrize(*directions, method, **options) for directions in pairs]
 
 
-def output_path() -> Path:
-    """Returns the path of --output, after checking that it can be written."""
-    cli.require("output")
-    path = cli.output_path("output")
-    assert path is not None
-    return path
+def check_files(read: Sequence[str], written: Sequence[str]) -> list[Path | None]:
+    """Checks the files of a command before anything is read or computed.
+
+    Args:
+      read: The flags of files that it reads.
+      written: Those of files that it writes, of which it needs one.
+
+    Returns:
+      The path of each file that is written, None where none was asked for.
+
+    Raises:
+      UserError: If none is, one cannot be written, or it is one of the others.
+    """
+    if not any(map(cli.value, written)):
+        cli.require(written[0])
+    paths = {path: name for name in read for path in _files(cli.value(name))}
+    found = [cli.output_path(name) for name in written]
+    for name, path in zip(written, found, strict=True):
+        if path is None:
+            continue
+        same = paths.setdefault(path.resolve(), name)
+        if same != name:
+            raise UserError(f"--{name}: expected another file than --{same}, found {path} twice")
+    return found
+
+
+def _files(given: str | Sequence[str] | None) -> list[Path]:
+    """Returns the files that a flag names, those of further sources (NAME=FILE) among them."""
+    several = [given] if isinstance(given, str) else given or []
+    return [expanded(each.partition("=")[2] or each).resolve() for each in several]
 
 
 def write_links(

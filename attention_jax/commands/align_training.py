@@ -11,9 +11,9 @@ from attention_jax.commands import cli, trained_runs
 from attention_jax.commands.align_links import (
     DEFAULT,
     DIRECTIONS,
+    check_files,
     combined,
     directions_of,
-    output_path,
     read_sides,
     write_lines,
     write_links,
@@ -52,8 +52,7 @@ def train() -> None:
     """Word alignment: trains an aligner on a parallel corpus, writes its links, or keeps it."""
     from attention_jax.data.alignment.aligners import align
 
-    model = cli.output_path("model")
-    output = output_path() if cli.value("output") or not model else None
+    output, model = check_files(["source", "target"], ["output", "model"])
     method, chosen = cli.value("method"), cli.value("symmetrization")
     directions = directions_of(chosen)
     if model is None:
@@ -76,8 +75,7 @@ def define_apply_flags() -> None:
 
 def apply() -> None:
     """Word alignment: links text with an aligner or a run that is trained, and scores its pairs."""
-    scores = cli.output_path("scores")
-    output = output_path() if cli.value("output") or not scores else None
+    output, scores = check_files(["source", "target", "model"], ["output", "scores"])
     if bool(cli.value("model")) == bool(cli.value("run")):
         raise UserError("--model: expected either this or --run")
     if cli.value("reverse") and not cli.value("run"):
@@ -133,8 +131,11 @@ def _by_runs() -> Aligned:
     from attention_jax.decoding.attention_aligner import linked_pairs
     from attention_jax.decoding.translate import check_aligning
     from attention_jax.runs.load import load_run
+    from attention_jax.runs.run_directory import RunDirectory
     from attention_jax.types import BidirectionalModel
 
+    for name in filter(cli.value, ("run", "reverse")):
+        RunDirectory(cli.value(name)).require()
     cli.use_compilation_cache()
     runs = {"forward": load_run(cli.require("run"))}
     if cli.value("reverse"):

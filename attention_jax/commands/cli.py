@@ -284,6 +284,8 @@ def parse_flags(argv: Sequence[str], found: flags.FlagValues) -> list[str]:
     """
     try:
         rest = found(argv)
+    except flags.UnrecognizedFlagError as error:
+        raise UserError(mistakes.unknown_option(error.flagname, found)) from None
     except flags.Error as error:
         raise UserError(mistakes.illegal_value(error, found)) from None
     except (ValueError, TypeError) as error:

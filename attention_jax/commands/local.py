@@ -1,4 +1,4 @@
-"""Runs N processes of this host that train together, and ends when all have ended.
+r"""Runs N processes of this host that train together, and ends when all have ended.
 
 usage: launch/local.sh [--logs=DIRECTORY] N COMMAND...
 
@@ -8,7 +8,8 @@ usage: launch/local.sh [--logs=DIRECTORY] N COMMAND...
 
 for example:
   launch/local.sh 2 python -m launch.train --config=configs/quickstart.py --workdir=runs/quickstart
-  launch/supervise.sh launch/local.sh 4 python -m launch.train --config=... --workdir=...
+  launch/supervise.sh launch/local.sh 4 \
+      python -m launch.train --config=configs/quickstart.py --workdir=runs/quickstart
 
 Process 0's output is shown. SIGTERM and Ctrl-C go to every process, which save and exit; nothing is
 left running, whichever way this ends. Exit code: 2 after a mistake, 1 after a failure, 130 after

@@ -18,7 +18,7 @@ usage: python -m launch.score --workdir=DIRECTORY --source=FILE --target=FILE [o
 
 for example:
   python -m launch.score --workdir=runs/mine --source=test.en --target=test.de
-  python -m launch.translate --workdir=runs/one --nbest=10 < test.en \
+  python -m launch.translate --workdir=runs/one --nbest=10 --search.beam_size=10 < test.en \
       | python -m launch.score --workdir=runs/other --source=test.en --nbest=/dev/stdin
 
 Prints `LOG_PROBABILITY SCORE TOKENS` for each line: the natural logarithm of the probability of the

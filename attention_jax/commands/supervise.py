@@ -1,4 +1,4 @@
-"""Runs a training again until it is finished, whatever ends it.
+r"""Runs a training again until it is finished, whatever ends it.
 
 usage: launch/supervise.sh [--retries=5] [--wait=5] COMMAND...
 
@@ -8,7 +8,8 @@ usage: launch/supervise.sh [--retries=5] [--wait=5] COMMAND...
 
 for example:
   launch/supervise.sh python -m launch.train --config=configs/quickstart.py --workdir=runs/mine
-  launch/supervise.sh launch/local.sh 2 python -m launch.train --config=... --workdir=...
+  launch/supervise.sh launch/local.sh 2 \
+      python -m launch.train --config=configs/quickstart.py --workdir=runs/mine
 
 The command is started again when it ends with code 75, fails, or is killed, and continues after its
 last checkpoint. SIGTERM and Ctrl-C stop it for good, as do its end and a mistake (code 2). The exit

@@ -13,7 +13,7 @@ from jaxtyping import Int
 from attention_jax.data.batch_plan import permutation
 from attention_jax.data.field import SOURCE, SOURCE_AXIS, TARGET, TARGET_AXIS, Field
 from attention_jax.data.text.extended_vocabulary import extended, own_words
-from attention_jax.data.text.vocabulary import Vocabulary
+from attention_jax.data.text.vocabulary import Vocabulary, tokens_in_text
 from attention_jax.errors import DataError
 from attention_jax.types import SpecialIds
 
@@ -208,6 +208,14 @@ class Split(Texts, Examples):
             encoded(extended(self.target_vocabulary, words), [text])[0]
             for words, text in zip(self.own_words, self.targets, strict=True)
         ]
+
+    def target_tokens(self, index: int) -> list[str]:
+        """Returns a printable piece for each id of a target, its own text for unknown ones."""
+        vocabulary = extended(self.target_vocabulary, self.own_words[index])
+        ids = self.target_ids[index]
+        if TARGET.name in self.extras:  # ids that no text tells
+            return vocabulary.tokens(ids)
+        return tokens_in_text(vocabulary, ids, self.targets[index])
 
     def ids(self, name: str) -> list[np.ndarray]:
         """Returns the ids of the field `source` or `target`."""

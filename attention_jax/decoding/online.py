@@ -203,8 +203,8 @@ class OnlineTranslator:
         last = jnp.where(place > 0, written[place - 1], SpecialIds.BOS)
         # A batch of one line, with one hypothesis: tokens are 1 1, weights 1 1 S.
         predictions, weights, state = self._run.model.step(params, memory, state, last[None, None])
-        logits, normalizer = searched_scores(predictions)
         search = self._run.config.search
+        logits, normalizer = searched_scores(predictions, search)
         allowed = mask_logits(
             logits, written[:, None, None], search, place, shortest[None], longest[None]
         )

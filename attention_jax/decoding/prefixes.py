@@ -2,8 +2,9 @@
 
 A prefix is the beginning of a target: it is prepared and cut into tokens as a whole target is. A
 word that the vocabulary lacks has its id beyond it where the source has it too, and the model
-copies. Of subwords, the last one may be gone on with, if the model wants that: behind `inter` may
-come `national`, or another word. A space at the end of a prefix is not part of it.
+copies; elsewhere it is UNK to the model, and written as the user wrote it. Of subwords, the last
+one may be gone on with, if the model wants that: behind `inter` may come `national`, or another
+word. A space at the end of a prefix is not part of it.
 """
 
 import dataclasses
@@ -16,13 +17,13 @@ from attention_jax.data.examples import Inputs
 from attention_jax.data.field import Field
 from attention_jax.data.text.extended_vocabulary import extended
 from attention_jax.data.text.symbol_kinds import WITH_STEPS
-from attention_jax.data.text.vocabulary import Vocabulary, tokens_in_text
+from attention_jax.data.text.told_words import told_words
 from attention_jax.errors import DataError, UserError
 from attention_jax.runs.load import TrainedRun
 from attention_jax.types import SpecialIds
 
-# Of ids that are not special: padding alone tells where an output is free. No further source can
-# have a name with a slash.
+# Of UNK and ids that are not special: padding alone tells where an output is free. No further
+# source can have a name with a slash.
 PREFIX = Field(name="search/prefix", axes=("prefix",), padding=SpecialIds.PAD, is_input=True)
 
 
@@ -42,7 +43,7 @@ def check_prefixable(run: TrainedRun) -> None:
 
 def with_prefixes(
     run: TrainedRun, inputs: Inputs, texts: Sequence[str], numbers: Sequence[int]
-) -> Inputs:
+) -> tuple[Inputs, list[tuple[tuple[str, str], ...]]]:
     """Prefix-constrained decoding: returns inputs of a search with what outputs begin with.
 
     Args:
@@ -51,33 +52,26 @@ def with_prefixes(
       texts: The prefix of each, in the form of the data's targets; blank ones leave it free.
       numbers: The number of the line of each, from 1, for messages.
 
+    Returns:
+      The inputs, and what the unknown words of each prefix are, as `told_words` has them.
+
     Raises:
-      DataError: If a prefix has unknown words, or leaves an output no room for its end.
+      DataError: If a prefix leaves an output no room for its end.
     """
     first = [run.config.search.first_token]
     found: list[Int[np.ndarray, " _"]] = []
-    for place, (text, number) in enumerate(zip(texts, numbers, strict=True)):
-        ids: list[int] = []
-        if text.strip():
-            vocabulary = extended(run.target_vocabulary, inputs.own_words[place])
-            ids = _encoded(vocabulary, text, number)
+    told = []
+    for place, text in enumerate(texts):
+        vocabulary = extended(run.target_vocabulary, inputs.own_words[place])
+        ids = vocabulary.encode(text) if text.strip() else []
+        told.append(told_words(vocabulary, ids, text))
         # What all outputs begin with is no part of a prefix, which stands behind it.
         found.append(np.array(ids[1:] if ids[:1] == first else ids, np.int32))
     if not any(map(len, found)):
-        return inputs
+        return inputs, told
     _check_room(run, inputs, found, numbers)
     fields, extras = (*inputs.fields, PREFIX), {**inputs.extras, PREFIX.name: found}
-    return dataclasses.replace(inputs, fields=fields, extras=extras)
-
-
-def _encoded(vocabulary: Vocabulary, text: str, number: int) -> list[int]:
-    ids = vocabulary.encode(text)
-    if SpecialIds.UNK in ids:
-        unknown = tokens_in_text(vocabulary, ids, text)[ids.index(SpecialIds.UNK)]
-        raise DataError(
-            f"--prefix line {number}: expected words of the vocabulary, found {unknown!r}"
-        )
-    return ids
+    return dataclasses.replace(inputs, fields=fields, extras=extras), told
 
 
 def _check_room(

@@ -13,6 +13,7 @@ from attention_jax.data.examples import Examples
 from attention_jax.data.field import PROMPT, SOURCE
 from attention_jax.data.pipeline import NumpyBatch, make_eval_batches
 from attention_jax.data.text.extended_vocabulary import extended
+from attention_jax.data.text.told_words import with_told
 from attention_jax.decoding.prefixes import PREFIX
 from attention_jax.decoding.shortlist import Shortlister
 from attention_jax.devices import (
@@ -46,6 +47,7 @@ class Hypothesis:
       score: The score by which the search ranked it, such as the length-normalised log_prob.
       weights: Attention `T S` between tokens, EOS included on both sides.
       words: What ids beyond the vocabulary stand for: words of the source.
+      told: What its first unknown ids stand for: words of a prefix, see `told_words`.
     """
 
     tokens: np.ndarray
@@ -53,10 +55,11 @@ class Hypothesis:
     score: float
     weights: np.ndarray
     words: tuple[str, ...] = ()
+    told: tuple[tuple[str, str], ...] = ()
 
     def vocabulary(self, vocabulary: Any) -> Any:
-        """Returns the vocabulary of outputs with the words that this one has copied."""
-        return extended(vocabulary, self.words)
+        """Returns the vocabulary of outputs with the words that this one has copied or was told."""
+        return with_told(extended(vocabulary, self.words), self.told)
 
 
 class Searcher:

@@ -19,6 +19,7 @@ from attention_jax.decoding.searcher import Hypothesis, Searcher
 from attention_jax.errors import ConfigError, DataError, UserError
 from attention_jax.runs.divergence import said_of
 from attention_jax.runs.load import TrainedRun
+from attention_jax.search import SearchConfig
 from attention_jax.types import SpecialIds
 
 SEPARATOR = " ||| "
@@ -62,13 +63,7 @@ class Translator:
           DataError: If the dictionary of unknown words cannot be read.
         """
         search = run.config.search
-        if search.method == "beam" and nbest > search.beam_size:
-            raise ConfigError(
-                f"--nbest: expected at most search.beam_size ({search.beam_size}), found {nbest}; "
-                f"--search.beam_size={nbest} gives as many"
-            )
-        if search.method == "greedy" and nbest > 1:
-            raise ConfigError(f"--nbest: expected at most 1 with greedy search, found {nbest}")
+        check_nbest(search, nbest)
         if nbest:
             search = dataclasses.replace(search, num_hypotheses=nbest)
         self._run = run
@@ -120,9 +115,10 @@ class Translator:
         inputs = Inputs(known, vocabulary, fields, extras, run.resources, run.target_vocabulary)
         if task.continues:
             self._check_prompts(inputs)
+        told: Sequence[tuple] = [()] * len(full)
         if begun is not None:
             numbers = [number + 1 for number in full]
-            inputs = with_prefixes(run, inputs, [begun[number] for number in full], numbers)
+            inputs, told = with_prefixes(run, inputs, [begun[number] for number in full], numbers)
         with said_of(run.place):
             found = self._decode(run.params, inputs, run.config.data) if full else []
         nothing = np.zeros(0, np.int32)
@@ -131,6 +127,8 @@ class Translator:
             data = run.config.data
             make = task.canvas and functools.partial(task.canvas, inputs, place, data)
             ids = inputs.source_ids[place]
+            if told[place]:
+                hypotheses = [dataclasses.replace(each, told=told[place]) for each in hypotheses]
             translations[number] = Translation(texts[number], ids, hypotheses, make)
         return translations
 
@@ -287,6 +285,17 @@ class Translator:
         vocabularies = run.source_vocabulary, run.target_vocabulary
         source = translation.source_ids, translation.source
         return pharaoh_line(hypothesis, *source, *vocabularies, run.alignment_shift)
+
+
+def check_nbest(search: SearchConfig, nbest: int) -> None:
+    """Raises `ConfigError` if a search does not return as many outputs."""
+    if search.method == "beam" and nbest > search.beam_size:
+        raise ConfigError(
+            f"--nbest: expected at most search.beam_size ({search.beam_size}), found {nbest}; "
+            f"--search.beam_size={nbest} gives as many"
+        )
+    if search.method == "greedy" and nbest > 1:
+        raise ConfigError(f"--nbest: expected at most 1 with greedy search, found {nbest}")
 
 
 def check_aligning(run: TrainedRun, *flags: str) -> None:

@@ -68,7 +68,10 @@ def parse_lines(
         fit its sentences when counted from 1, the message asks whether it is.
     """
     if lengths is not None and len(lines) != len(lengths):
-        raise DataError(f"{name}: expected {len(lengths)} lines, found {len(lines)}")
+        raise DataError(
+            f"{name}: expected {len(lengths)} lines, one for each pair of the text, found "
+            f"{len(lines)}"
+        )
 
     def parse(base: int) -> list[MarkedLinks]:
         return [

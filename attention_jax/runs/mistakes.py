@@ -2,6 +2,7 @@
 
 import difflib
 import re
+import sys
 from collections.abc import Collection, Iterator
 from typing import Any
 
@@ -17,6 +18,8 @@ _SHARED_WORDS = 0.7  # likeness of `size` and `vocab_size`, though other names s
 _SAME_GROUP = 0.05
 _HAS_WHAT_IS_BELOW = 0.15
 _MOST_NAMED = 3
+# Packages whose modules define the options of programs; libraries define some of their own.
+_OURS = ("attention_jax.", "experiments.", "launch.")
 
 
 def unknown_field(
@@ -60,6 +63,21 @@ def illegal_value(error: flags.Error, flag_values: flags.FlagValues) -> str:
         return message
     wanted = _wanted(flag_values[match[1]].parser)
     return f"--{match[1]}: expected {wanted}, found {quoted(match[2])}" if wanted else message
+
+
+def unknown_option(name: str, flag_values: flags.FlagValues) -> str:
+    """Unknown option: returns the message, with the most similar of the program's own options."""
+    known = sorted(
+        flag.name
+        for module, defined in flag_values.flags_by_module_dict().items()
+        if module.startswith(_OURS) or module == sys.argv[0]
+        for flag in defined
+        if "." not in flag.name  # fields of configs have messages of their own
+    )
+    near = difflib.get_close_matches(name, known, 1, _CLOSE)
+    named = ", ".join(f"--{each}" for each in known)
+    hint = f"did you mean --{near[0]}?" if near else f"expected one of {named}"
+    return f"--{name}: no such option; {hint}"
 
 
 def _fields(group: ConfigDict, where: str) -> Iterator[tuple[tuple[str, str], Collection[str]]]:

@@ -24,9 +24,9 @@ from attention_jax.search.ngrams import without_repeats
 from attention_jax.search.scores import hypothesis_scores
 from attention_jax.search.state import follow, repeat_state
 from attention_jax.search.vocabulary import (
+    NEVER_GENERATED,
     end_allowed,
     end_required,
-    never_generated,
     next_scores,
 )
 from attention_jax.types import SpecialIds
@@ -249,7 +249,7 @@ def _continuations(
 
     if live.written is not None:
         logits = without_repeats(logits, live.written, position, config.no_repeat_ngram_size)
-    not_live = (SpecialIds.EOS, *never_generated(config))
+    not_live = (SpecialIds.EOS, *NEVER_GENERATED)
     # M, as many more than K as there are tokens that may turn out to be forbidden.
     number = min(log_probs.shape[1] + len(not_live), logits.shape[-1])
     best, tokens = largest(logits, number)

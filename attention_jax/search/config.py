@@ -54,8 +54,9 @@ class SearchConfig:
       first_token: Id of the token with which every output is made to begin, whatever its
         probability, which does not count; 0 for none. Models whose targets all begin with a symbol,
         such as BART, have one.
-      forbid_unknown: Whether the unknown word may not be generated. A readout that copies never
-        generates it beside a source with words that its vocabulary lacks, which it can copy.
+      forbid_unknown: Whether the unknown word may not be generated, but where a prefix dictates it.
+        A readout that copies never generates it beside a source with words that its vocabulary
+        lacks, which it can copy.
       no_repeat_ngram_size: No run of this many tokens occurs twice in an output; 0 for no limit.
         Where no token is left, the output ends, even before its shortest length.
       shortlist: Size of a shortlist of the vocabulary for every batch: outputs are made of this

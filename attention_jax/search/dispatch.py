@@ -39,9 +39,9 @@ def search(
       rng: Key of the randomness, with `config.seed`; needed by `sample` only.
       words: True at the slots of attention that stand for words, for a coverage penalty; None where
         slot s is source token s.
-      prefix: What each output begins with, whatever the model prefers, PAD behind it; of ids that
-        are not special, fewer than the longest output has tokens. Its log-probability counts, and
-        so do its length, its attention and its n-grams. None where nothing is forced.
+      prefix: What each output begins with, whatever the model prefers, PAD behind it; of UNK and
+        ids that are not special, fewer than the longest output has tokens. Its log-probability
+        counts, and so do its length, its attention and its n-grams. None where nothing is forced.
 
     Returns:
       The `config.num_hypotheses` best hypotheses of each source.

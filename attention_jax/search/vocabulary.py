@@ -12,22 +12,26 @@ from attention_jax.types import SpecialIds
 _LEAST = -1e4
 
 
-def never_generated(config: SearchConfig) -> tuple[int, ...]:
-    """Lists the ids that no output contains."""
-    unknown = (SpecialIds.UNK,) if config.forbid_unknown else ()
-    return (SpecialIds.PAD, SpecialIds.BOS, *unknown)
+# The ids that no output contains.
+NEVER_GENERATED = (SpecialIds.PAD, SpecialIds.BOS)
 
 
 def searched_scores(
-    predictions: Predictions,
+    predictions: Predictions, config: SearchConfig
 ) -> tuple[Float[Array, "B K V"], Float[Array, "B K"]]:
-    """Returns (scores, log-normalizer) of predictions, minus infinity for what they leave out.
+    """Returns (scores, log-normalizer) of predictions, minus infinity for what is left out.
 
-    The normalizer is of all ids: what is searched for is as probable as the model says.
+    That is what the predictions leave out, and UNK where the search forbids it; a prefix may
+    dictate either. The normalizer is of all ids: what is searched for is as probable as the model
+    says.
     """
     scores, normalizer = predictions.scores()
     left_out = predictions.left_out()
-    return scores if left_out is None else jnp.where(left_out, -jnp.inf, scores), normalizer
+    if left_out is not None:
+        scores = jnp.where(left_out, -jnp.inf, scores)
+    if config.forbid_unknown:
+        scores = scores.at[..., SpecialIds.UNK].set(-jnp.inf)
+    return scores, normalizer
 
 
 def end_allowed(position: Int[Array, ""], shortest: Int[Array, "B"]) -> Bool[Array, "B"]:
@@ -85,8 +89,8 @@ def next_scores(
       config: Its `first_token` is used.
       position: The place of the token, from 0.
       longest: Most tokens of each output.
-      prefix: What outputs begin with, of ids that are not special, PAD behind it; None where none
-        is forced.
+      prefix: What outputs begin with, UNK or ids that are not special, PAD behind it; None where
+        none is forced.
 
     Returns:
       (scores, log-normalizer), as `searched_scores` has them.
@@ -94,7 +98,8 @@ def next_scores(
     Source:
       Wuebker et al. 2016, Models and Inference for Prefix-Constrained Machine Translation.
     """
-    scores = with_first_token(*searched_scores(predictions), config.first_token, position, longest)
+    free = searched_scores(predictions, config)
+    scores = with_first_token(*free, config.first_token, position, longest)
     if prefix is None:
         return scores
     # PAD in the place of the first token, and behind the longest prefix.
@@ -121,7 +126,7 @@ def mask_logits(
     Args:
       logits: Of all tokens.
       written: The tokens before `position`; what stands beyond does not matter.
-      config: What is never generated, and which repetitions are not.
+      config: Which repetitions are not generated.
       position: The place of the token, from 0.
       shortest: Fewest tokens of each output.
       longest: Most tokens of each output.
@@ -135,7 +140,7 @@ def mask_logits(
         logits = without_repeats(logits, jnp.moveaxis(written, 0, -1), position, size)
     ids = jnp.arange(logits.shape[-1])
     is_end = ids == SpecialIds.EOS
-    allowed = ~jnp.isin(ids, jnp.array(never_generated(config)))
+    allowed = ~jnp.isin(ids, jnp.array(NEVER_GENERATED))
     allowed = allowed & (end_allowed(position, shortest)[:, None] | ~is_end)
     # The longest length wins over the shortest, should the two contradict each other.
     allowed = jnp.where(end_required(position, longest)[:, None], is_end, allowed)

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 import pytest
 
+from attention_jax import api
 from attention_jax.analysis.evaluate import Evaluation
 from attention_jax.analysis.evaluation_request import EvaluationRequest, evaluate_as_asked
 from attention_jax.analysis.gold_links import GoldFiles
@@ -154,3 +155,32 @@ def test_phonemes_keep_their_case_where_they_are_the_source(run):
     reverse = dataclasses.replace(reverse_run(run).config, data=CmudictConfig())
     back = dataclasses.replace(reverse_run(run), config=reverse)
     assert Translator(back).translate([" HH AH0 "])[0].source == "HH AH0"
+
+
+def test_the_reverse_direction_is_used_from_python(workdir, run, tmp_path, launch):
+    backward, lines = api.load(workdir, direction="reverse"), ["one two", "five"]
+    expected = Translator(reverse_run(run), nbest=1).translate(lines)
+    outputs = backward.translate(lines)
+    for output, found in zip(outputs, expected, strict=True):
+        np.testing.assert_allclose(output.log_prob, found.hypotheses[0].log_prob, rtol=1e-5)
+    printed = launch(
+        "translate", f"--workdir={workdir}", "--direction=reverse", stdin=b"one two\nfive\n"
+    ).out
+    assert printed.splitlines() == [output.text for output in outputs]
+    [pair] = backward.score(["one two"], ["12"])
+    [forward] = api.load(workdir).score(["12"], ["one two"])
+    assert np.isfinite(pair.log_prob) and pair.log_prob != forward.log_prob
+    assert backward.attend("one two", "12").weights.shape == (3, 3)
+    assert backward.attribute("one two", "12").values.shape == (3, 3)
+
+
+def test_the_reverse_direction_is_evaluated_from_python(workdir, tmp_path):
+    copy = shutil.copytree(workdir, tmp_path / "run")
+    backward = api.load(copy, direction="reverse")
+    metrics = backward.evaluate(["one two", "five"], ["12", "5"], gold=["0-0", ""])
+    assert {"perplexity", "aer"} <= {*metrics}
+
+
+def test_one_direction_has_no_reverse_from_python(trained):
+    with pytest.raises(UserError, match="expected a run with a reverse direction"):
+        api.load(trained, direction="reverse")

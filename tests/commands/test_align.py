@@ -248,7 +248,7 @@ def test_score_refuses_bad_files(launch, files, changes, options, words):
         (["0-0", "2-0"], [], "hypothesis:2: expected words of sentences of 2 and 1 words"),
         (["0-0", "0-1"], ["--transposed"], ""),
         (["0-0", "1-0"], ["--transposed"], "expected words of sentences of 1 and 2 words"),
-        (["0-0"], [], "hypothesis: expected 2 lines, found 1"),
+        (["0-0"], [], "hypothesis: expected 2 lines, one for each pair of the text, found 1"),
     ],
 )
 def test_score_checks_links_against_the_texts(launch, files, links, options, words):
@@ -279,6 +279,17 @@ def test_score_checks_links_against_the_texts(launch, files, links, options, wor
             ["train", "--output=x", "--method=hhm"],
             "one of ibm1, hmm, agreement, spelling, eflomal, found 'hhm'",
         ),
+        (["apply", "--output=x", "--run=x"], "/x: expected the directory of a run, found none"),
+        (
+            ["apply", "--output=x", "--run=x", "--method=hhm"],
+            "--method: no such option; expected one of --model, --order, --output, --reverse, --ru",
+        ),
+        (["train", "--output=x", "--modle=m"], "--modle: no such option; did you mean --model?"),
+        (["train", "--output=x", "--model=./x"], "--model: expected another file than --output, "),
+        (["train", "--output=x", "--source=./x"], "--output: expected another file than --source,"),
+        (["apply", "--output=x", "--model=./x"], "--output: expected another file than --model, "),
+        (["apply", "--output=x", "--scores=x"], "--scores: expected another file than --output, "),
+        (["symmetrize", "--output=x", "--forward=x"], "--output: expected another file than --for"),
         (["symmetrize", "--strict=4"], "--strict: expected true or false, found '4'"),
         (["score", "--gold_base=x"], "--gold_base: expected a whole number from 0 to 1, found 'x'"),
         (["symmetrize", "--output=x", "--method=forward"], "grow-diag-final-and"),
@@ -289,6 +300,15 @@ def test_score_checks_links_against_the_texts(launch, files, links, options, wor
 )
 def test_wrong_arguments_are_one_line(launch, arguments, words):
     assert words in launch("align", *arguments).error
+
+
+def test_texts_are_read_before_a_run_is_loaded(launch, files, trained, tmp_path):
+    output, options = tmp_path / "links", [f"--run={trained}"]
+    links = [*options, f"--output={output}"]
+    result = launch("align", "apply", *links, *files(source=["1", "2"], target=["one"]))
+    source, target = tmp_path / "source", tmp_path / "target"
+    assert result.error == f"{target}: expected 2 lines as in {source}, found 1"
+    assert "--target: expected a value" in launch("align", "apply", *links, "--source=x").error
 
 
 def test_train_makes_no_directories(launch, files, tmp_path):

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 PROGRAMS = (
-    "train", "sweep", "evaluate", "translate", "align", "compile_check", "weights",
+    "train", "sweep", "evaluate", "translate", "score", "align", "compile_check", "weights",
     "import_weights", "gke.manifest", "gke.sweep",
 )  # fmt: skip
 

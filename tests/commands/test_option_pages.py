@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from attention_jax import objectives
+from attention_jax import api, objectives
 from attention_jax.commands import cli
 from attention_jax.data.config import DATA_SETS, data_config_class
 from attention_jax.layers.bridges import BRIDGES
@@ -45,21 +45,77 @@ def known(repository) -> set[str]:
 
 
 @pytest.fixture(scope="module")
+def texts(repository) -> dict[str, str]:
+    """The pages that speak of the present, by their names."""
+    pages = [*repository.glob("*.md"), *(repository / "docs").glob("*.md")]
+    return {page.name: page.read_text(encoding="utf-8") for page in pages
+            if page.name != "CHANGELOG.md"}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
 def configuration(repository) -> str:
     """The text of the page of configuration."""
     return (repository / "docs" / "configuration.md").read_text(encoding="utf-8")
 
 
-def test_options_of_the_pages_exist(repository, known):
-    pages = [*repository.glob("*.md"), *(repository / "docs").glob("*.md")]
+def test_options_of_the_pages_exist(texts, known):
     paths = {
         path
-        for page in pages
-        if page.name != "CHANGELOG.md"  # tells of what there was
-        for path in re.findall(r"--config\.([\w.]*\w)", page.read_text(encoding="utf-8"))
+        for text in texts.values()
+        for path in re.findall(r"--config\.([\w.]*\w)", text)
     }
     assert len(paths) > 40
     assert not [path for path in paths if not _parts(path) <= known]
+
+
+def test_fields_that_pages_name_exist(texts, known):
+    """As `search.beam_size`, `config.data.lowercase` or `objectives.x.weight=1`."""
+    field = re.compile(rf"(?<![\w/.-])(?:config\.)?((?:{GROUPS})\.[a-z][\w.]*\w)")
+    paths = {
+        (page, path)
+        for page, text in texts.items()
+        for code in inline_code(text)
+        for path in field.findall(code)
+    }
+    assert len(paths) > 100
+    others = {
+        ("architecture.md", "model.start"),  # a function
+        ("configuration.md", "model.source_embedding_dim"),  # a former name
+        ("configuration.md", "schedule.py"), ("runs.md", "evaluation.json"),  # files
+        ("weights.md", "model.safetensors"),
+    }  # fmt: skip
+    assert not sorted(
+        f"{page}: {path}" for page, path in paths - others if not _parts(path) <= known
+    )
+
+
+def test_options_that_pages_name_beside_a_program_are_of_it(texts, repository):
+    """As `launch.translate --prefix`: the help of the program tells of it."""
+    wrong, count = [], 0
+    for page, text in texts.items():
+        for code in inline_code(text):
+            for name, rest in re.findall(r"\blaunch\.(\w+)((?: [^|`]*)?)", code):
+                files = (repository / "attention_jax" / "commands").glob(f"{name}*.py")
+                if not (told := "".join(file.read_text(encoding="utf-8") for file in files)):
+                    continue
+                for option in re.findall(r"(?<!\S)--([a-z]\w*)", rest):
+                    count += 1
+                    wrong += [f"{page}: {code}"] if f"--{option}" not in told else []
+    assert count > 20
+    assert not wrong
+
+
+def test_what_pages_ask_of_a_run_is_there(texts):
+    """As `run.translate`, `api.load`, on pages where a run is that of the Python API."""
+    names = {
+        (owner, name)
+        for page in ("python.md", "own_text.md", "runs.md", "alignment.md")
+        for owner, name in re.findall(r"\b(run|api)\.([a-z_]+)\b", texts[page])
+        if name not in ("json", "log")
+    }
+    assert len(names) > 10
+    owners = {"run": api.Run, "api": api}
+    assert not [each for each in sorted(names) if not hasattr(owners[each[0]], each[1])]
 
 
 def test_fields_that_stand_for_words_of_the_field_exist(configuration, known):
@@ -85,6 +141,12 @@ def test_names_to_choose_are_all_there_are(configuration, group, lookup):
 
 def test_bridges_to_choose_are_all_there_are(configuration):
     assert _names(configuration, "model.decoder.bridge") == set(BRIDGES)
+
+
+def inline_code(text: str) -> list[str]:
+    """The code between backticks in the prose of a page."""
+    prose = re.sub(r"^ *```.*?^ *```", "", text, flags=re.DOTALL | re.MULTILINE)
+    return [" ".join(code.split()) for code in re.findall(r"`([^`]+)`", prose)]
 
 
 def _names(configuration: str, group: str) -> set[str]:

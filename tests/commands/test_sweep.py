@@ -92,7 +92,7 @@ def test_a_run_that_fails_is_one_line_and_the_code_says_so(launch, workdir, tmp_
         ((CONFIG, "--workdir=W", "--search=x=1..2"), "--trials: expected it beside --search"),
         ((CONFIG, "--workdir=W", "--trials=2"), "--search: expected it beside --trials, found"),
         ((CONFIG, "--workdir=W", "--trials=2", "--search=x=1"), "--search: expected FIELD=LOW"),
-        ((CONFIG, "--workdir=W", "--evaluate=--alignmet=x"), "--evaluate: Unknown command line fl"),
+        ((CONFIG, "--workdir=W", "--evaluate=--alignmet=x"), "--alignmet: no such option; did"),
         ((CONFIG, "--workdir=W", "--evaluate=x"), "--evaluate: unexpected argument 'x'"),
         ((CONFIG, "--workdir=W", "--evaluate='"), "--evaluate: expected options, found"),
         ((CONFIG, "--workdir=W", "--evaluate=--split=tset"), "--split: expected one of train,"),

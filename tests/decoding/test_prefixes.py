@@ -1,10 +1,12 @@
 """Prefixes of a user's: outputs of trained runs begin with them, in every unit of text."""
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
 
+from attention_jax.analysis.matrices import write_matrices
 from attention_jax.configuration import typed
 from attention_jax.data.text.symbol_kinds import STEP
 from attention_jax.data.text.vocabulary import SymbolVocabulary
@@ -16,6 +18,7 @@ from attention_jax.decoding.translate import Translator
 from attention_jax.errors import DataError, UserError
 from attention_jax.models import MODELS
 from attention_jax.search import SearchConfig
+from attention_jax.types import SpecialIds
 from tests.training.untrained import untrained, untrained_run, write_text
 
 LINES = ["the cat sees a dog.", "", "a tree.", "the dog sees the tree.", "a cat."]
@@ -71,7 +74,6 @@ def words(tmp_path_factory):
     ("prefixes", "words_of_error"),
     [
         (["die"], "--prefix: expected 2 lines, as in the input, found 1"),
-        (["die", "die Maus"], "--prefix line 2: expected words of the vocabulary, found 'Maus'"),
         (["", "die " * 40], "--prefix line 2: expected at most 14 tokens with the end of the outp"),
         (["", "x" * 20_000], "--prefix line 2: expected at most 10000 characters, found 20000"),
     ],
@@ -124,8 +126,8 @@ def test_a_first_token_is_no_part_of_a_prefix(words, opens):
     assert text.startswith("Hund Katze")
 
 
-def test_a_word_that_only_the_source_has_is_told_where_it_can_be_copied(words, tmp_path):
-    """It has the id of the extended vocabulary; other unknown words are refused."""
+def copying(words, folder):
+    """A run like that of words, untrained, which copies."""
     decoder = {"name": "luong", "hidden_dim": 8, "attentional_dim": 8}
     values = {
         "name": "encoder_decoder", "target_embedding_dim": 8, "decoder": decoder,
@@ -135,15 +137,76 @@ def test_a_word_that_only_the_source_has_is_told_where_it_can_be_copied(words, t
         "readout": {"name": "pointer_generator"},
     }  # fmt: skip
     config = typed(MODELS.config("encoder_decoder"), values, "config.model")
-    run, _ = untrained(dataclasses.replace(words.config, model=config), tmp_path / "run")
+    return untrained(dataclasses.replace(words.config, model=config), folder / "run")[0]
+
+
+def test_a_word_that_only_the_source_has_is_told_where_it_can_be_copied(words, tmp_path):
+    """It has the id of the extended vocabulary."""
+    run = copying(words, tmp_path)
     for search in ({"method": "greedy"}, {"beam_size": 2}):
         translator = Translator(with_search(run, **search))
         found = translator.translate(["Zyx Qop.", "a dog."], prefixes=["die Qop", ""])
         size = run.target_vocabulary.size
         assert found[0].hypotheses[0].tokens[1] == size + 1  # the second word of its own
         assert [*translator.format(found)][0].startswith("die Qop")
-        with pytest.raises(DataError, match="--prefix line 2: expected words .*, found 'Qop'"):
-            translator.translate(["a Qop", "a dog."], prefixes=["", "Qop"])
+
+
+UNKNOWN_BEGINNINGS = {
+    "words": "Zyx' Katze (Qop",
+    "characters": "eine ♖♘at",
+    "bpe": "die ♖♘ Katze ♗",
+}
+
+
+@pytest.mark.parametrize("method", ["greedy", "beam", "sample"])
+def test_unknown_words_are_forced_as_unk_and_written_as_they_were_told(run, method):
+    """Also where the search itself may not write the unknown word."""
+    run = with_search(run, method=method, forbid_unknown=True, max_length_constant=40)
+    prefix = UNKNOWN_BEGINNINGS[run.target_vocabulary.kind]
+    translator = Translator(run, nbest=1)
+    found = translator.translate(["the cat.", "a dog."], prefixes=[prefix, ""])
+    [output] = found[0].hypotheses
+    told = run.target_vocabulary.encode(prefix)
+    assert told.count(SpecialIds.UNK) >= 2
+    assert output.tokens[: len(told)].tolist() == told
+    assert SpecialIds.UNK not in output.tokens[len(told) :]
+    printed = [line.split(" ||| ")[1] for line in translator.format(found, alignments=True)]
+    assert printed[0].startswith(prefix) and not any("<unk>" in text for text in printed)
+    assert "<unk>" not in output.vocabulary(run.target_vocabulary).tokens(output.tokens)
+    [pair] = Scorer(run)(written_outputs(run, ["the cat."], [output.tokens]))
+    np.testing.assert_allclose(output.log_prob, pair.log_prob, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("search", [{"method": "greedy"}, {"beam_size": 2}])
+def test_a_model_that_copies_is_told_words_that_no_source_has(words, tmp_path, search):
+    """Beside a word that its source has; there UNK is nothing that it would write itself."""
+    translator = Translator(with_search(copying(words, tmp_path), **search))
+    found = translator.translate(["Zyx Qop.", "a dog."], prefixes=["die Abc Qop", "Def"])
+    size = words.target_vocabulary.size
+    assert found[0].hypotheses[0].tokens[1:3].tolist() == [SpecialIds.UNK, size + 1]
+    texts = [*translator.format(found)]
+    assert texts[0].startswith("die Abc Qop") and texts[1].startswith("Def")
+
+
+def test_what_replaces_unknown_words_leaves_those_that_were_told(words):
+    run = with_search(words, method="greedy", replace_unknown=True)
+    translator = Translator(run)
+    (text,) = translator.format(translator.translate(["a dog."], prefixes=["Zyx die"]))
+    assert text.startswith("Zyx die") and "<unk>" not in text
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".jsonl"])
+def test_files_of_attention_have_the_words_that_were_told(words, tmp_path, suffix):
+    run, path = with_search(words, method="greedy"), tmp_path / f"matrices{suffix}"
+    translator, lines = Translator(run), ["a dog."]
+    found = translator.translate(lines, prefixes=["Zyx die"])
+    write_matrices(path, run, translator.shown(found), lines, {})
+    if suffix == ".npz":
+        with np.load(path) as file:
+            assert file["0/tokens"][0] == "Zyx"
+    else:
+        row = json.loads(path.read_text(encoding="utf-8"))
+        assert row["tokens"][0] == "Zyx" and row["output"].startswith("Zyx die")
 
 
 def test_few_lengths_of_prefixes_are_compiled(words):

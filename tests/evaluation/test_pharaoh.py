@@ -95,7 +95,7 @@ def test_base_one_is_asked_for_where_all_links_would_fit(prefixes, second, is_as
 
 
 def test_a_wrong_number_of_lines_is_named():
-    with pytest.raises(DataError, match="^f: expected 3 lines, found 1$"):
+    with pytest.raises(DataError, match="^f: expected 3 lines, one for each .*, found 1$"):
         parse_lines(["0-0"], "f", lengths=[(1, 1)] * 3)
 
 

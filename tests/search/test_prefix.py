@@ -8,6 +8,7 @@ import pytest
 from attention_jax.ops.predictions import SoftmaxPredictions
 from attention_jax.search import SearchConfig
 from attention_jax.search.vocabulary import next_scores
+from attention_jax.types import SpecialIds
 from tests.search import reference
 from tests.search.test_stages import LONGEST, CachingToy, stage_of
 from tests.search.toy_model import EOS, PAD, ToyModel, jitted, real
@@ -117,6 +118,19 @@ def test_repetitions_may_be_forced_but_not_gone_on_with(method):
     tokens = real(forced, 0, 0)
     assert tokens[:3] == [4, 4, 6] and len(set(tokens[3:])) == len(tokens[3:])
     assert not {4, 6} & set(tokens[3:])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_unknown_word_may_be_forced_but_not_gone_on_with(method):
+    model, unknown = ToyModel(3, vocabulary=9, batch=1), SpecialIds.UNK
+    config = SearchConfig(
+        forbid_unknown=True, max_length_factor=0, max_length_constant=8, **METHODS[method]
+    )
+    forced = found(model, config, [3], padded([[unknown, 4, unknown]]), 8)
+    tokens = real(forced, 0, 0)
+    assert tokens[:3] == [unknown, 4, unknown] and unknown not in tokens[3:]
+    log_prob, _ = model.rescore(0, tokens)
+    np.testing.assert_allclose(forced.log_probs[0, 0], log_prob, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("method", METHODS)

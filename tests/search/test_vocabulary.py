@@ -7,6 +7,7 @@ import pytest
 from attention_jax.ops.copying import CopyingPredictions
 from attention_jax.ops.ensemble_predictions import EnsemblePredictions
 from attention_jax.ops.predictions import LimitedPredictions, SoftmaxPredictions
+from attention_jax.search import SearchConfig
 from attention_jax.search.vocabulary import searched_scores
 from attention_jax.types import SpecialIds
 
@@ -26,7 +27,7 @@ def copying(logits=LOGITS):
 def compare(predictions, left_out):
     """Compares what a search ranks with the predictions' own scores, but for some (row, id)."""
     scores, normalizer = predictions.scores()
-    found, same = searched_scores(predictions)
+    found, same = searched_scores(predictions, SearchConfig())
     expected = np.array(scores)
     for row, id in left_out:
         assert np.isfinite(expected[row, :, id]).all()

@@ -22,6 +22,7 @@ from attention_jax.data.text.vocabulary import (
     SPECIAL_TOKENS,
     SUBWORDS,
     content_ids,
+    given_or_mark,
     read_record,
     write_record,
 )
@@ -128,6 +129,10 @@ class BytePairVocabulary:
             found[0] = found[0].removeprefix(" ")
         return [*opening, *found]
 
+    def as_unknown(self, text: str) -> list[str]:
+        """Returns what `decode` takes for each id of the text, were it unknown: its part."""
+        return self.surfaces(text)
+
     def decode(
         self, ids: Iterable[SupportsIndex], *, unknown: Iterable[str | None] = ()
     ) -> str:
@@ -139,7 +144,7 @@ class BytePairVocabulary:
         """
         given = iter(unknown)
         parts = [
-            (next(given, None) or SPECIAL_TOKENS[index]).encode()
+            given_or_mark(next(given, None)).encode()
             if index == SpecialIds.UNK
             else _bytes(self.symbols[index - SpecialIds.COUNT])
             for index in content_ids(ids)

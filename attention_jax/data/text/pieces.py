@@ -89,6 +89,10 @@ class PieceVocabulary:
         found = [rest[begin:end] for begin, end in itertools.pairwise(begins)]
         return [*filter(None, [code]), *found]
 
+    def as_unknown(self, text: str) -> list[str]:
+        """Returns what `decode` takes for each id of the text, were it unknown: its piece."""
+        return self.split(text)
+
     def decode(
         self, ids: Iterable[SupportsIndex], *, unknown: Iterable[str | None] = ()
     ) -> str:

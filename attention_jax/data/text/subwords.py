@@ -136,6 +136,10 @@ class SubwordVocabulary:
         places.append(len(spaced))
         return [spaced[places[start] : places[end]] for start, end in itertools.pairwise(ends)]
 
+    def as_unknown(self, text: str) -> list[str]:
+        """Returns what `decode` takes for each id of the text, were it unknown: its part."""
+        return self.surfaces(text)
+
     def decode(
         self, ids: Iterable[SupportsIndex], *, unknown: Iterable[str | None] = ()
     ) -> str:

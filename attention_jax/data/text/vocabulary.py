@@ -66,6 +66,10 @@ class Vocabulary(Protocol):
         """Returns the part of the text for which each of its ids stands, unknown ones included."""
         ...
 
+    def as_unknown(self, text: str) -> list[str]:
+        """Returns what `decode` takes for each id of the text, were it unknown."""
+        ...
+
     def save(self, directory: str | Path) -> None:
         """Writes the vocabulary in the form that `load_vocabulary` reads."""
         ...
@@ -94,9 +98,14 @@ def filled_symbols(
     """
     given = iter(unknown)
     return [
-        (next(given, None) or SPECIAL_TOKENS[index]) if index == SpecialIds.UNK else symbol(index)
+        given_or_mark(next(given, None)) if index == SpecialIds.UNK else symbol(index)
         for index in content
     ]
+
+
+def given_or_mark(text: str | None) -> str:
+    """Returns the text for an unknown id, `<unk>` for None."""
+    return SPECIAL_TOKENS[SpecialIds.UNK] if text is None else text
 
 
 def printable_symbols(
@@ -176,6 +185,10 @@ class SymbolVocabulary:
         """Returns the part of the text for which each of its ids stands, unknown ones included."""
         return [*map(KINDS[self.kind].surface, self.split(text))]
 
+    def as_unknown(self, text: str) -> list[str]:
+        """Returns what `decode` takes for each id of the text, were it unknown: its symbol."""
+        return self.split(text)
+
     def decode(
         self, ids: Iterable[SupportsIndex], *, unknown: Iterable[str | None] = ()
     ) -> str:
@@ -189,7 +202,7 @@ class SymbolVocabulary:
         symbols = [self._symbols[index] for index in written]
         places = (n for n, index in enumerate(written) if index == SpecialIds.UNK)
         for place, symbol in zip(places, unknown, strict=False):
-            symbols[place] = symbol or symbols[place]  # None leaves `<unk>`
+            symbols[place] = given_or_mark(symbol)
         return KINDS[self.kind].join(symbols)
 
     def tokens(self, ids: Iterable[SupportsIndex]) -> list[str]:
