@@ -17,6 +17,7 @@ from tests.training.tiny import tiny_config
 
 _SHARDING = {
     "strategy": "jit",
+    "device": "cpu",
     "mesh": {"data": 1, "fsdp": 1, "tensor": 1},
     "parameter_bytes": 396,
     "parameter_bytes_per_device": 396,
