@@ -83,8 +83,8 @@ def sharding_line(facts: Mapping[str, Any]) -> str:
     mesh = " x ".join(f"{axis} {size}" for axis, size in facts["mesh"].items())
     number = math.prod(facts["mesh"].values())
     return (
-        f"{facts['strategy']} on {number} x {facts['device']}, {mesh}: a device holds {_of(facts, 'parameter')} of parameters and "
-        f"{_of(facts, 'optimizer')} of optimiser state"
+        f"{facts['strategy']} on {number} x {facts['device']}, {mesh}: a device holds "
+        f"{_of(facts, 'parameter')} of parameters and {_of(facts, 'optimizer')} of optimiser state"
     )
 
 

@@ -2,7 +2,9 @@
 
 from absl import flags
 
-_TEXTS = ("name", "image", "topology", "bucket", "claim", "data", "extensions", "service_account", "out")
+_TEXTS = (
+    "name", "image", "topology", "bucket", "claim", "data", "extensions", "service_account", "out"
+)  # fmt: skip
 
 
 def define_flags() -> None:

@@ -65,7 +65,8 @@ def _request(
     # For its error, now rather than on the queued nodes, if the mesh does not fit the devices.
     mesh_sizes(target.devices, (sharding.data, sharding.fsdp, sharding.tensor))
     names = (
-        "bucket", "claim", "data", "extensions", "service_account", "per_node", "max_restarts", "spot"
+        "bucket", "claim", "data", "extensions", "service_account", "per_node", "max_restarts",
+        "spot",
     )  # fmt: skip
     return Request(
         name=name,

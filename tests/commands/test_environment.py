@@ -12,7 +12,7 @@ import pytest
     [
         ("JAX_PLATFORMS", "foo", "error: JAX_PLATFORMS: expected devices of this machine, found"),
         ("JAX_PLATFORMS", "cuda", "error: JAX_PLATFORMS: expected devices of this machine, found"),
-        ("JAX_PLATFORMS", "cuda,cpu", "error: JAX_PLATFORMS: expected devices of this machine, fou"),
+        ("JAX_PLATFORMS", "cuda,cpu", "error: JAX_PLATFORMS: expected devices of this machine,"),
         ("JAX_ENABLE_X64", "perhaps", "error: a variable JAX_... of the environment: "),
     ],
 )  # fmt: skip
