@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from attention_jax.errors import ConfigError
+from attention_jax.paths import expanded
 
 VARIABLE = "ATTENTION_JAX_EXTENSIONS"
 _PACKAGE = "attention_jax"
@@ -77,11 +78,18 @@ class Parts:
         return set(counts)
 
     def _paths(self) -> list[str]:
-        """Returns the folders that are searched, those of extensions after the package's own."""
+        """Returns the folders that are searched, those of extensions after the package's own.
+
+        Raises:
+          ConfigError: If the variable names something that is not a folder.
+        """
         package = importlib.import_module(self._package)
         below = self._package.removeprefix(f"{_PACKAGE}.").replace(".", os.sep)
         for root in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
-            path = os.path.join(os.path.abspath(root), below)
+            folder = os.path.abspath(expanded(root))
+            if not os.path.isdir(folder):
+                raise ConfigError(f"{VARIABLE}: expected folders, found {root!r}")
+            path = os.path.join(folder, below)
             # Python looks for submodules along `__path__`: extensions are imported as any part is.
             if os.path.isdir(path) and path not in package.__path__:
                 package.__path__.append(path)

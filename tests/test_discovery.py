@@ -88,3 +88,12 @@ def test_two_parts_of_one_name_are_refused_in_one_line(extension):
     with pytest.raises(ConfigError, match="expected one part called 'rope', found it in") as caught:
         REFINEMENTS.names()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("missing", ["/no/such/folder", "~/no_such_folder", "{folder}/a_file"])
+def test_a_folder_of_extensions_that_is_not_there_is_refused(tmp_path, monkeypatch, missing):
+    (tmp_path / "a_file").touch()
+    missing = missing.format(folder=tmp_path)
+    monkeypatch.setenv(VARIABLE, f"{tmp_path}:{missing}")
+    with pytest.raises(ConfigError, match=f"{VARIABLE}: expected folders, found '{missing}'"):
+        REFINEMENTS.names()

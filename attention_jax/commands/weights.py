@@ -39,7 +39,8 @@ def main() -> None:
     if cli.value("prune") and not (output is None and step is None):
         raise UserError("--prune: expected neither --output nor --step beside it")
     if not cli.value("prune"):
-        output = cli.require("output")
+        if output is None:
+            raise UserError("--output, --prune: expected one of them, found neither")
         cli.output_path("output")
     from attention_jax.data.lexicon import LEXICON_FILE
     from attention_jax.runs.checkpoints.weights import save_weights

@@ -69,6 +69,7 @@ def describe_sharding(strategy: Strategy, state: TrainState) -> dict[str, Any]:
     optimizer, optimizer_on_one = count_bytes((state.optimizer, state.average))
     return {
         "strategy": strategy.name,
+        "device": strategy.mesh.devices.flat[0].device_kind,
         "mesh": dict(strategy.mesh.shape),
         "parameter_bytes": parameters,
         "parameter_bytes_per_device": parameters_on_one,
@@ -80,9 +81,10 @@ def describe_sharding(strategy: Strategy, state: TrainState) -> dict[str, Any]:
 def sharding_line(facts: Mapping[str, Any]) -> str:
     """Formats what `describe_sharding` returned as a line for the screen."""
     mesh = " x ".join(f"{axis} {size}" for axis, size in facts["mesh"].items())
+    number = math.prod(facts["mesh"].values())
     return (
-        f"{facts['strategy']}, {mesh}: a device holds {_of(facts, 'parameter')} of parameters and "
-        f"{_of(facts, 'optimizer')} of optimiser state"
+        f"{facts['strategy']} on {number} x {facts['device']}, {mesh}: a device holds "
+        f"{_of(facts, 'parameter')} of parameters and {_of(facts, 'optimizer')} of optimiser state"
     )
 
 

@@ -26,9 +26,17 @@ def make_mesh(
       tensor: As `data`.
 
     Raises:
-      ConfigError: If the sizes do not multiply to the number of devices.
+      ConfigError: If the sizes do not multiply to the number of devices, or if these are CPUs where
+        `JAX_PLATFORMS` names another platform first.
     """
     devices = jax.devices() if devices is None else devices
+    wanted = jax.config.jax_platforms or ""
+    # Where it sees no GPU, JAX passes over `cuda` without a word.
+    if wanted.split(",")[0] not in ("", "cpu") and devices[0].platform == "cpu":
+        raise ConfigError(
+            f"JAX_PLATFORMS: expected devices of this machine, found {wanted!r}, of which there is "
+            "only the cpu"
+        )
     sizes = mesh_sizes(len(devices), (data, fsdp, tensor))
     types = (AxisType.Auto,) * len(AXES)  # the default would have models name every placement
     return jax.make_mesh(sizes, AXES, devices=devices, axis_types=types)

@@ -7,9 +7,10 @@ but a user's mistake, the whole set is started again, and training resumes from 
 import dataclasses
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from attention_jax.discovery import VARIABLE as EXTENSIONS
 from attention_jax.errors import UserError
 
 # Names of node types in GKE.
@@ -32,6 +33,11 @@ _MOST_OF_NODE = {"t4": 4}
 # Where GKE mounts the driver's libraries; images that are not NVIDIA's do not search there.
 _DRIVER = "/usr/local/nvidia/lib64"
 _COORDINATOR_PORT = 8476
+_DISTRIBUTED = "ATTENTION_JAX_DISTRIBUTED"
+_COORDINATOR = "ATTENTION_JAX_COORDINATOR"
+_NUM_PROCESSES = "ATTENTION_JAX_NUM_PROCESSES"
+_PROCESS_ID = "ATTENTION_JAX_PROCESS_ID"
+_MEETING = (_DISTRIBUTED, _COORDINATOR, _NUM_PROCESSES, _PROCESS_ID)
 _MOUNT = "/runs"
 _MISTAKE = 2  # exit code of a user's mistake, which trying again does not mend
 _GRACE_SECONDS = 120  # from SIGTERM to SIGKILL: time to finish a step and save
@@ -52,6 +58,9 @@ class Request:
       bucket: Cloud Storage bucket to mount for runs; this or `claim` is given.
       claim: Persistent volume claim to mount for runs.
       data: Directory of the volume with files of data sets, if they are not to be downloaded.
+      extensions: Directories of the volume with parts of the user's own, separated as in PATH, if
+        they are not in the image.
+      variables: Further variables of the training's environment.
       service_account: Kubernetes service account that may use the bucket.
       arguments: Arguments of launch.train, without --workdir.
       directory: The run's directory on the volume; called like the JobSet if empty.
@@ -70,6 +79,8 @@ class Request:
     bucket: str | None = None
     claim: str | None = None
     data: str | None = None
+    extensions: str | None = None
+    variables: Mapping[str, str] = dataclasses.field(default_factory=dict)
     service_account: str | None = None
     max_restarts: int = 100
     spot: bool = False
@@ -93,6 +104,9 @@ class Request:
                 f"--per_node: expected a number that divides {self.devices} devices, "
                 f"found {self.devices_of_node}"
             )
+        for name in self.variables:
+            if name in _settings(self) or name in _MEETING:
+                raise UserError(f"--env: expected none that the manifest itself sets, found {name}")
 
     @property
     def is_tpu(self) -> bool:
@@ -210,15 +224,27 @@ def _container(request: Request) -> dict[str, Any]:
 
 
 def _environment(request: Request) -> list[dict[str, Any]]:
+    values = {**_settings(request), **request.variables}
+    environment = [{"name": name, "value": value} for name, value in values.items()]
+    return [*environment, *_meeting(request)]
+
+
+def _settings(request: Request) -> dict[str, str]:
+    """Returns the variables that follow from the devices and from what is on the volume."""
     # Named explicitly, so that a process that cannot use its devices fails, instead of training on
     # the CPU.
     values = {"JAX_PLATFORMS": "tpu,cpu" if request.is_tpu else "cuda,cpu"}
     if not request.is_tpu:
         values["LD_LIBRARY_PATH"] = _DRIVER
     if request.data:
-        values["ATTENTION_JAX_DATA"] = f"{_MOUNT}/{request.data.strip('/')}"
-    environment = [{"name": name, "value": value} for name, value in values.items()]
-    return [*environment, *_meeting(request)]
+        values["ATTENTION_JAX_DATA"] = _mounted(request.data)
+    if request.extensions:
+        values[EXTENSIONS] = ":".join(map(_mounted, request.extensions.split(":")))
+    return values
+
+
+def _mounted(directory: str) -> str:
+    return f"{_MOUNT}/{directory.strip('/')}"
 
 
 def _meeting(request: Request) -> list[dict[str, Any]]:
@@ -226,17 +252,14 @@ def _meeting(request: Request) -> list[dict[str, Any]]:
     if request.nodes * request.slices == 1:
         return []
     if request.is_tpu:
-        return [{"name": "ATTENTION_JAX_DISTRIBUTED", "value": "auto"}]
+        return [{"name": _DISTRIBUTED, "value": "auto"}]
     first = f"{request.name}-slice-0-0.{request.name}:{_COORDINATOR_PORT}"
     # An indexed Job numbers its pods from 0, and pod 0 has a stable DNS name.
     index = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
     return [
-        {"name": "ATTENTION_JAX_COORDINATOR", "value": first},
-        {"name": "ATTENTION_JAX_NUM_PROCESSES", "value": str(request.nodes)},
-        {
-            "name": "ATTENTION_JAX_PROCESS_ID",
-            "valueFrom": {"fieldRef": {"fieldPath": index}},
-        },
+        {"name": _COORDINATOR, "value": first},
+        {"name": _NUM_PROCESSES, "value": str(request.nodes)},
+        {"name": _PROCESS_ID, "valueFrom": {"fieldRef": {"fieldPath": index}}},
     ]
 
 

@@ -15,6 +15,10 @@ usage: python -m launch.gke.manifest --config=FILE[:ARGUMENT] --name=NAME --imag
   --claim            or a persistent volume claim that many nodes may write, such as Filestore's
   --data             a directory of the volume with the files of data sets (ATTENTION_JAX_DATA);
                      otherwise each pod downloads them, at every start
+  --extensions       directories of the volume with parts of your own, separated as in PATH, if they
+                     are not in the image (ATTENTION_JAX_EXTENSIONS)
+  --env=NAME=VALUE   a variable of the training, any number of times; those of this machine are not
+                     passed on
   --service_account  of Kubernetes, with access to the bucket
   --max_restarts=N   how often a training that fails or is preempted is started again (100)
   --spot             on spot nodes

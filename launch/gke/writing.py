@@ -1,5 +1,6 @@
 """The programs that write manifests: from their command lines to the file."""
 
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -63,7 +64,10 @@ def _request(
     sharding = config.sharding
     # For its error, now rather than on the queued nodes, if the mesh does not fit the devices.
     mesh_sizes(target.devices, (sharding.data, sharding.fsdp, sharding.tensor))
-    names = ("bucket", "claim", "data", "service_account", "per_node", "max_restarts", "spot")
+    names = (
+        "bucket", "claim", "data", "extensions", "service_account", "per_node", "max_restarts",
+        "spot",
+    )  # fmt: skip
     return Request(
         name=name,
         image=cli.require("image"),
@@ -72,8 +76,19 @@ def _request(
         slices=target.slices,
         arguments=arguments,
         directory=directory,
+        variables=_variables(cli.value("env")),
         **{name: cli.value(name) for name in names},
     )
+
+
+def _variables(assignments: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for text in assignments:
+        name, equals, value = text.partition("=")
+        if not (equals and re.fullmatch("[A-Za-z_][A-Za-z0-9_]*", name)) or name in found:
+            raise UserError(f"--env: expected NAME=VALUE, each name once, found {text!r}")
+        found[name] = value
+    return found
 
 
 def train_arguments(arguments: Sequence[str]) -> list[str]:

@@ -82,7 +82,7 @@ def test_fsdp_splits_parameters_and_moments(measured):
         sharding_line(sharding["one"]),
     )
     assert sharding_line(sharding["fsdp"]).startswith(
-        "jit, data 1 x fsdp 8 x tensor 1: a device holds 0.0 of 0.1 MB of parameters"
+        "jit on 8 x cpu, data 1 x fsdp 8 x tensor 1: a device holds 0.0 of 0.1 MB of parameters"
     )
 
 

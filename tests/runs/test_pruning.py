@@ -76,6 +76,11 @@ def test_pruning_that_is_cut_off_leaves_a_whole_run(finished, monkeypatch, place
     assert not list(finished.glob(".unchecked*"))
 
 
+def test_neither_a_file_nor_pruning_is_one_line_that_names_both(launch, tmp_path):
+    error = launch("weights", f"--workdir={tmp_path}").error
+    assert error == "--output, --prune: expected one of them, found neither"
+
+
 def test_a_run_that_would_go_on_is_not_pruned(finished):
     directory, before = RunDirectory(finished), _kept(finished)
     facts = json.loads(directory.run.read_text())

@@ -8,6 +8,7 @@ from attention_jax.data.buckets import Bucket
 from attention_jax.data.lines import MAX_LINE_CHARACTERS
 from attention_jax.data.text.vocabulary import SUBWORDS
 from attention_jax.devices.memory_per_device import sharding_line
+from attention_jax.devices.mesh import BATCH_AXES
 from attention_jax.runs.config import TrainingConfig
 from attention_jax.runs.diagnoses import diagnosed
 from attention_jax.runs.length_limits import FORWARD
@@ -17,6 +18,7 @@ from attention_jax.training.assembly import Assembly
 from attention_jax.updates.averaging import CheckpointAverage
 from attention_jax.updates.schedules import Schedule
 
+_MOST_FILLED = 1.1  # rows that are computed, for each that is an example
 _FEWEST_TOKENS = 3  # of a mean target, from which there is anything to learn
 
 
@@ -51,6 +53,7 @@ def start_lines(
     if step >= total:
         return
     yield from _left_out(parts)
+    yield from _filled_up(parts.batches.buckets, sharding["mesh"], settings.accumulate_steps)
     yield from _small_validation(parts)
     yield from _short_targets(parts)
     yield from _forbidden(parts)
@@ -76,6 +79,22 @@ def _left_out(parts: Assembly) -> Iterator[str]:
         yield (
             f"notice: left out {too_long:,} of {pairs:,} training pairs with more tokens than "
             "config.data.max_source_length or max_target_length"
+        )
+
+
+def _filled_up(
+    buckets: Sequence[Bucket], mesh: Mapping[str, int], accumulate_steps: int
+) -> Iterator[str]:
+    """Yields a notice if many rows of batches are fillers, so that devices share them evenly."""
+    shares = math.prod(mesh[axis] for axis in BATCH_AXES) * accumulate_steps
+    rows, computed = max(
+        ((bucket.rows, bucket.rows + -bucket.rows % shares) for bucket in buckets),
+        key=lambda pair: pair[1] / pair[0],
+    )
+    if computed > _MOST_FILLED * rows:
+        yield (
+            f"notice: batches of {rows:,} examples are filled up to {computed:,} rows, which "
+            f"{shares:,} parts share; config.data.batch_size is best a multiple of {shares:,}"
         )
 
 

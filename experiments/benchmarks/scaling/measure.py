@@ -122,8 +122,10 @@ def find_platform(asked: str | None) -> tuple[str, int, str]:
         [sys.executable, "-c", _PROBE], env=environment, capture_output=True, text=True
     )
     if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise UserError(f"--platform: expected {asked or 'one'} that JAX can use, found {last}")
+        last = (done.stderr.strip().splitlines() or [""])[-1]
+        # Where it sees no GPU, JAX fails by an assertion that says nothing.
+        reason = last if ":" in last else "none"
+        raise UserError(f"--platform: expected {asked or 'one'} that JAX can use, found {reason}")
     found, count, kind = json.loads(done.stdout)
     return found, count, kind
 

@@ -114,6 +114,24 @@ def test_data_sets_may_be_on_the_volume():
     assert environment_of(container)["ATTENTION_JAX_DATA"] == "/runs/corpora"
 
 
+def test_parts_of_ones_own_may_be_on_the_volume():
+    *_, container = parts(jobset(Request(**TPU, extensions="mine:/shared/theirs/")))
+    expected = "/runs/mine:/runs/shared/theirs"
+    assert environment_of(container)["ATTENTION_JAX_EXTENSIONS"] == expected
+
+
+@pytest.mark.parametrize("asked", [TPU, GPU])
+def test_variables_reach_the_training_and_those_of_this_machine_do_not(asked, monkeypatch):
+    monkeypatch.setenv("ATTENTION_JAX_DATA", "/here")
+    monkeypatch.setenv("ATTENTION_JAX_EXTENSIONS", "/here")
+    manifest = jobset(Request(**asked, variables={"XLA_FLAGS": "--a --b=c"}))
+    assert problems(manifest) == []
+    *_, container = parts(manifest)
+    without = parts(jobset(Request(**asked)))[-1]
+    assert environment_of(container) == {**environment_of(without), "XLA_FLAGS": "--a --b=c"}
+    assert "/here" not in environment_of(container).values()
+
+
 @pytest.mark.parametrize(
     ("kind", "number", "nodes"), [("t4", 8, 2), ("l4", 8, 1), ("h100", 4, 1), ("v5e", 8, 2)]
 )
@@ -143,6 +161,8 @@ def test_mistakes_of_users_end_the_set_and_all_else_starts_it_again():
         ({"kind": "cpu"}, "--topology: expected one of .*, found 'cpu'"),
         ({"kind": "h100", "shape": (16,)}, "--slices: expected 1 for GPUs, found 2"),
         ({"per_node": 3}, "--per_node: expected a number that divides 16 devices, found 3"),
+        ({"variables": {"JAX_PLATFORMS": "cpu"}}, "--env: expected none .* found JAX_PLATFORMS"),
+        ({"variables": {"ATTENTION_JAX_PROCESS_ID": "0"}}, "--env: expected none that the"),
     ],
 )
 def test_mistakes_are_named(change, message):
@@ -157,13 +177,17 @@ def test_arguments_of_training_are_passed_on():
 
 def test_command_writes_the_manifest(launch, tmp_path):
     out = tmp_path / "pod.yaml"
-    options = ("--topology=v5e:4x4", "--bucket=runs", "--config.seed=3")
+    more = ("--env=A=b c", "--env=D=e=f", "--extensions=mine")
+    options = ("--topology=v5e:4x4", "--bucket=runs", "--config.seed=3", *more)
     result = launch(*COMMAND, *options, f"--out={out}")
     assert (result.code, result.err) == (0, "")
     assert result.out == f"{out} holds the JobSet pod; kubectl apply -f {out}\n"
     manifest = yaml.safe_load(out.read_text())
     assert problems(manifest) == []
-    assert "--config.seed=3" in parts(manifest)[3]["args"]
+    *_, container = parts(manifest)
+    assert container["args"][-2:] == ["--config.seed=3", "--workdir=/runs/pod"]
+    assert {"A": "b c", "D": "e=f"}.items() <= environment_of(container).items()
+    assert environment_of(container)["ATTENTION_JAX_EXTENSIONS"] == "/runs/mine"
     assert launch(*COMMAND, *options).out == out.read_text()
 
 
@@ -172,6 +196,8 @@ def test_command_writes_the_manifest(launch, tmp_path):
     [
         (["--bucket=b"], "--topology: expected a value"),
         (["--topology=v5e:4x4"], "--bucket, --claim: expected one of them, found neither"),
+        (["--topology=v5e:4x4", "--bucket=b", "--env=A"], "--env: expected NAME=VALUE, each name"),
+        (["--topology=v5e:4x4", "--bucket=b", "--env=A=1", "--env=A=2"], "--env: expected NAME=VA"),
         (["--topology=v5e:4x4", "--bucket=b", "--config.sed=3"], "--config.sed: no such field"),
         (
             ["--topology=v5e:4x4", "--bucket=b", "--config.sharding.fsdp=3"],

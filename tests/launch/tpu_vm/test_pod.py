@@ -1,5 +1,6 @@
 """`launch/tpu_vm/pod.sh` with a gcloud that records its calls, and one that plays the workers."""
 
+import contextlib
 import os
 import re
 import shlex
@@ -13,8 +14,8 @@ WHERE = ("--name=pod", "--zone=us-west4-a")
 TRAINING = ("--", "--config=configs/a.py:b", "--workdir=runs/x", "--config.model.x=('a b', \"c\")")
 STAGES = {
     "create": ("--type=v5litepod-16", "--spot", "--project=mine"),
-    "setup": ("--bucket=gs://my-runs",),
-    "train": TRAINING,
+    "setup": ("--bucket=gs://my-runs", "--extensions=tests/extension:tests/golden"),
+    "train": ("--env=ATTENTION_JAX_DATA=runs/data", "--env=NAMED=a b'c", *TRAINING),
     "logs": ("--worker=2",),
     "stop": (),
     "delete": (),
@@ -26,12 +27,16 @@ echo >> "$RECORD"
 """
 PLAYING = """#!/usr/bin/env bash
 for argument in "$@"; do
-  case "$argument" in --command=*) cd "$WORKER" && exec bash -c "${argument#--command=}" ;; esac
+  case "$argument" in
+    --command=*) cd "$WORKER" && exec bash -c "${argument#--command=}" ;;
+    pod:*) cp "$before" "$WORKER/${argument#pod:}" ;;
+  esac
+  before=$argument
 done
 """
 SUPERVISOR = """#!/usr/bin/env bash
 trap 'echo told to stop; exit 75' TERM
-printf '<%s>' "$ATTENTION_JAX_DISTRIBUTED" "$PYTHON" "$@"; echo
+printf '<%s>' "$ATTENTION_JAX_DISTRIBUTED" "$PYTHON" "$ATTENTION_JAX_EXTENSIONS" "$NAMED" "$@"; echo
 for _ in $(seq 600); do sleep 0.1; done
 """
 
@@ -40,7 +45,7 @@ for _ in $(seq 600); do sleep 0.1; done
 def pod(repository, tmp_path):
     """Runs the script with a gcloud of a few lines first on the PATH."""
 
-    def run(*arguments, gcloud=RECORDING):
+    def run(*arguments, gcloud=RECORDING, **variables):
         program = tmp_path / "bin" / "gcloud"
         program.parent.mkdir(exist_ok=True)
         program.write_text(gcloud)
@@ -51,6 +56,7 @@ def pod(repository, tmp_path):
             "RECORD": str(tmp_path / "record"),
             "WORKER": str(tmp_path / "worker"),
             "TMPDIR": str(tmp_path),
+            **variables,
         }
         return subprocess.run(
             ["launch/tpu_vm/pod.sh", *arguments],
@@ -73,7 +79,8 @@ def test_dry_run_prints_exactly_what_is_run_else(pod, tmp_path, stage):
     called = [shlex.split(line) for line in record.splitlines()]
     assert [words for words in printed if words[0] == "gcloud"] == called
     others = [words[0] for words in printed if words[0] != "gcloud"]
-    assert others == (["git"] if stage == "setup" else [])
+    packing = ["git", "mkdir", "cp", "mkdir", "cp", "tar"]
+    assert others == (packing if stage == "setup" else [])
     assert all("--zone=us-west4-a" in words for words in called)
 
 
@@ -106,30 +113,76 @@ def test_create_asks_for_the_type_and_its_runtime(pod):
     assert "--accelerator-type=v9-8 --version=own" in other
 
 
-def test_workers_train_in_a_session_of_their_own_until_told_to_stop(pod, tmp_path):
-    project = tmp_path / "worker" / "attention_jax"
-    (project / "launch").mkdir(parents=True)
-    supervisor = project / "launch" / "supervise.sh"
+@pytest.fixture
+def project(tmp_path):
+    """The project's directory on the worker, where a stand-in for the supervisor waits."""
+    folder = tmp_path / "worker" / "attention_jax"
+    (folder / "launch").mkdir(parents=True)
+    supervisor = folder / "launch" / "supervise.sh"
     supervisor.write_text(SUPERVISOR)
     supervisor.chmod(0o755)
-    started = pod("train", *WHERE, *TRAINING, gcloud=PLAYING)
+    yield folder
+    if (folder / "train.pid").exists():
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(int((folder / "train.pid").read_text()), signal.SIGKILL)
+
+
+def test_workers_train_in_a_session_of_their_own_until_told_to_stop(pod, project):
+    (project / "extensions" / "0").mkdir(parents=True)
+    (project / "extensions" / "1").mkdir()
+    # A path of this machine's is not meant for the workers.
+    here = {"ATTENTION_JAX_DATA": "/no/such/folder", "ATTENTION_JAX_EXTENSIONS": "/none/either"}
+    started = pod("train", *WHERE, "--env=NAMED=a b'c", *TRAINING, gcloud=PLAYING, **here)
     assert started.returncode == 0, started.stderr
-    number = int((project / "train.pid").read_text())
+    number, log = int((project / "train.pid").read_text()), project / "train.log"
+    _wait_for(lambda: "--workdir" in log.read_text())
+    assert os.getsid(number) != os.getsid(0)
+    words = (".venv/bin/python", "-m", "launch.train", *TRAINING[1:])
+    expected = ("auto", ".venv/bin/python", "extensions/0:extensions/1", "a b'c", *words)
+    assert log.read_text() == "".join(f"<{word}>" for word in expected) + "\n"
+    stopped = pod("stop", *WHERE, gcloud=PLAYING)
+    assert (stopped.returncode, stopped.stdout) == (0, ""), stopped.stderr
+    _wait_for(lambda: "told to stop" in log.read_text())
+
+
+def test_a_second_training_is_refused_while_the_first_one_runs(pod, project):
+    assert pod("train", *WHERE, *TRAINING, gcloud=PLAYING).returncode == 0
+    number = (project / "train.pid").read_text()
+    again = pod("train", *WHERE, *TRAINING, gcloud=PLAYING)
+    assert again.returncode == 2 and again.stderr.endswith("runs already; stop it first\n")
+    assert (project / "train.pid").read_text() == number
+
+
+def test_stop_leaves_a_program_alone_that_has_the_number_of_a_former_training(pod, project):
+    waiting = subprocess.Popen(["sleep", "300"])
     try:
-        _wait_for(lambda: "--workdir" in (project / "train.log").read_text())
-        assert os.getsid(number) != os.getsid(0)
-        log = (project / "train.log").read_text()
-        words = (".venv/bin/python", "-m", "launch.train", *TRAINING[1:])
-        expected = ("auto", ".venv/bin/python", *words)
-        assert log == "".join(f"<{word}>" for word in expected) + "\n"
+        (project / "train.pid").write_text(str(waiting.pid))
         stopped = pod("stop", *WHERE, gcloud=PLAYING)
-        assert stopped.returncode == 0, stopped.stderr
-        _wait_for(lambda: "told to stop" in (project / "train.log").read_text())
+        assert stopped.returncode == 0 and stopped.stdout.endswith(": no training runs\n")
+        assert waiting.poll() is None
     finally:
-        try:
-            os.killpg(number, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
+        (project / "train.pid").unlink()
+        waiting.kill()
+        waiting.wait()
+
+
+def test_parts_of_ones_own_are_copied_to_the_workers(pod, project, tmp_path):
+    (project / "extensions" / "old").mkdir(parents=True)
+    for name in ("one", "another one"):
+        folder = tmp_path / name / "layers" / "mechanisms"
+        folder.mkdir(parents=True)
+        (folder / f"{name[:3]}.py").touch()
+    # In place of the installation, which wants a network.
+    playing = PLAYING.replace('exec bash -c "', 'exec bash -c "bash() { :; }; ')
+    named = f"{tmp_path / 'one'}:{tmp_path / 'another one'}"
+    done = pod("setup", *WHERE, gcloud=playing, ATTENTION_JAX_EXTENSIONS=named)
+    assert done.returncode == 0, done.stderr
+    copied = {
+        str(path.relative_to(project / "extensions"))
+        for path in (project / "extensions").rglob("*")
+        if path.is_file() or path.name == "old"
+    }
+    assert copied == {"0/layers/mechanisms/one.py", "1/layers/mechanisms/ano.py"}
 
 
 @pytest.mark.parametrize(
@@ -149,6 +202,11 @@ def test_workers_train_in_a_session_of_their_own_until_told_to_stop(pod, tmp_pat
         (["train", *WHERE, "--", "--workdir=x"], "expected -- --config=FILE"),
         (["train", *WHERE], "expected -- --config=FILE"),
         (["train", *WHERE, *TRAINING, "--dry-run"], "--dry-run: expected before --"),
+        (["train", *WHERE, *TRAINING, "--env=A=b"], "--env: expected before --"),
+        (["train", *WHERE, "--env=A", *TRAINING], "--env: expected NAME=VALUE, found 'A'"),
+        (["train", *WHERE, "--env=A;b=c", *TRAINING], "--env: expected NAME=VALUE, found"),
+        (["setup", *WHERE, "--env=A=b"], "--env: expected with train only, found with setup"),
+        (["setup", *WHERE, "--extensions=tests:/none"], "--extensions: expected folders, found '"),
     ],
 )
 def test_mistakes_are_one_line_and_run_nothing(pod, tmp_path, arguments, message):

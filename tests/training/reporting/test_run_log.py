@@ -21,7 +21,8 @@ CONFIG = tiny_config(writers=("tensorboard",))
 TOTALS = {"nll": (6.0, 4.0), "loss/nll": (6.0, 4.0), "skipped": (0.0, 3.0)}
 SHARDING = {
     "strategy": "jit",
-    "mesh": {"data": 1},
+    "device": "cpu",
+    "mesh": {"data": 1, "fsdp": 1, "tensor": 1},
     **dict.fromkeys(("parameter_bytes", "parameter_bytes_per_device"), 10),
     **dict.fromkeys(("optimizer_bytes", "optimizer_bytes_per_device"), 20),
 }

@@ -17,6 +17,7 @@ from tests.training.tiny import tiny_config
 
 _SHARDING = {
     "strategy": "jit",
+    "device": "cpu",
     "mesh": {"data": 1, "fsdp": 1, "tensor": 1},
     "parameter_bytes": 396,
     "parameter_bytes_per_device": 396,
@@ -29,7 +30,7 @@ _SHARDING = {
 def lines(tmp_path):
     """The lines that a tiny training says after `step` of its updates."""
 
-    def said(*, step=0, schedule=None, num_buckets=1, objectives=None, **training):
+    def said(*, step=0, schedule=None, num_buckets=1, objectives=None, mesh=None, **training):
         config = tiny_config(log_every_steps=5, **training)
         if objectives is not None:
             config = dataclasses.replace(config, objectives=build_objective(objectives).terms)
@@ -41,11 +42,10 @@ def lines(tmp_path):
         )
         parts = assemble(dataclasses.replace(config, data=data), RunDirectory(tmp_path / "run"))
         shapes = [(b.rows, b.source_length, b.target_length) for b in parts.batches.buckets]
-        found = start_lines(
-            parts, 99, _SHARDING, step=step, seconds=61.0, settings=config.training
-        )
+        facts = _SHARDING | ({} if mesh is None else {"mesh": mesh})
+        found = start_lines(parts, 99, facts, step=step, seconds=61.0, settings=config.training)
         first, sharding, *rest = found
-        assert sharding == sharding_line(_SHARDING)
+        assert sharding == sharding_line(facts)
         return [first, *rest], shapes
 
     return said
@@ -61,6 +61,22 @@ def test_opening_says_what_is_compiled(lines):
         "(examples x source x target tokens); step 5 is shown next"
     )
     assert "for 1 batch shape, 16 x " in lines()[0][1]
+
+
+@pytest.mark.parametrize(
+    ("mesh", "accumulate_steps", "computed"),
+    [((1, 1), 1, None), ((4, 4), 1, None), ((4, 3), 1, 24), ((32, 2), 1, 64), ((4, 1), 6, 24)],
+)
+def test_opening_notes_batches_that_are_filled_up(lines, mesh, accumulate_steps, computed):
+    sizes = dict(zip(("data", "fsdp"), mesh, strict=True)) | {"tensor": 2}
+    found, shapes = lines(mesh=sizes, accumulate_steps=accumulate_steps)
+    assert shapes[0][0] == 16
+    parts = mesh[0] * mesh[1] * accumulate_steps
+    notice = (
+        f"notice: batches of 16 examples are filled up to {computed} rows, which {parts} parts "
+        f"share; config.data.batch_size is best a multiple of {parts}"
+    )
+    assert found[1:-1] == ([notice] if computed else [])
 
 
 def test_opening_says_which_pairs_are_not_used(tmp_path, monkeypatch):

@@ -182,6 +182,13 @@ def test_a_platform_that_is_not_there_is_refused():
         measure.find_platform("tpu")
 
 
+def test_an_error_of_jax_without_a_message_is_not_shown(monkeypatch):
+    failed = SimpleNamespace(returncode=1, stderr="Traceback ...\nAssertionError\n")
+    monkeypatch.setattr(measure.subprocess, "run", lambda *_, **__: failed)
+    with pytest.raises(UserError, match="^--platform: expected gpu that JAX can use, found none$"):
+        measure.find_platform("gpu")
+
+
 @pytest.fixture
 def asked(monkeypatch):
     """Sets what the command line asks for, on a machine whose series are measured at once.
