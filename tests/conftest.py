@@ -37,7 +37,7 @@ type_checks.install()  # before the package is imported
 hypothesis.settings.register_profile("tests", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("tests")
 
-_MOST_MAPS = 20_000
+_MOST_MAPS = 3_000  # of programs, each of which has from 6 to 30
 _CACHE = "ATTENTION_JAX_TEST_CACHE"
 _CACHE_VARIABLES = (
     "XDG_CACHE_HOME", "MPLCONFIGDIR", "SACREBLEU", "TFDS_DATA_DIR", "PYTHONPYCACHEPREFIX",
@@ -81,11 +81,12 @@ def _kept_programs():
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _few_memory_maps():
-    """Forgets what was compiled before its thousands of maps are more than Linux grants a process.
+def _few_live_programs():
+    """Forgets what was compiled before hundreds of programs slow down whatever is compiled next.
 
-    Of those, 65,530 by default, the whole suite in one process needs more, and XLA ends with a
-    segmentation fault.
+    Each keeps the context in which it was lowered, and lowering looks through all that there are:
+    beside 900 programs, tests take a third longer. Their memory maps are counted, for these are
+    bounded too: with more than 65,530 of them, by default, XLA ends with a segmentation fault.
     """
     yield
     maps = Path("/proc/self/maps")

@@ -471,7 +471,7 @@ def test_float64_is_computed_in_float64(case):
         output = case.attend(*floats, mask)
         return output.context.sum(), (output.weights, output.scores)
 
-    run = jax.value_and_grad(loss, has_aux=True)
+    run = jax.jit(jax.value_and_grad(loss, has_aux=True))  # traced once for each type
     *floats, mask = (case.params, *inputs())
     with jax.enable_x64(True):
         floats, float32s = in_type(jnp.float64, floats), in_type(jnp.float32, floats)

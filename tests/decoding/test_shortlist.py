@@ -1,6 +1,7 @@
 """Shortlists hold what they should, and a search with one is that of a masked vocabulary."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +21,7 @@ from attention_jax.models.ensemble import Ensemble, name_of
 from attention_jax.ops.predictions import SoftmaxPredictions
 from attention_jax.search import SearchConfig
 from attention_jax.types import SpecialIds
+from tests.quick import quick_jit
 from tests.training.tiny import tiny_config
 
 ONE_BY_ONE = SmokeConfig(eval_batch_size=1)
@@ -57,18 +59,28 @@ def test_a_shortlist_of_everything_is_none():
 
 @dataclasses.dataclass(frozen=True)
 class Masked:
-    """A model of which only some tokens may be written, by logits of minus infinity."""
+    """A model of which only some tokens may be written, by logits of minus infinity.
+
+    Which these are is among its parameters, so that its searches are compiled once.
+    """
 
     model: object
-    ids: tuple
+    size: int
 
     def __getattr__(self, name):
         return getattr(self.model, name)
 
+    def params(self, params, ids):
+        allowed = np.isin(np.arange(self.size), ids)
+        return {"model": params, "allowed": allowed}
+
+    def start(self, params, batch, max_length=None):
+        return self.model.start(params["model"], batch, max_length)
+
     def step(self, params, memory, state, tokens):
-        predictions, *rest = self.model.step(params, memory, state, tokens)
-        allowed = jnp.isin(jnp.arange(predictions.logits.shape[-1]), jnp.array(self.ids))
-        return SoftmaxPredictions(jnp.where(allowed, predictions.logits, -jnp.inf)), *rest
+        predictions, *rest = self.model.step(params["model"], memory, state, tokens)
+        logits = jnp.where(params["allowed"], predictions.logits, -jnp.inf)
+        return SoftmaxPredictions(logits), *rest
 
 
 @pytest.fixture(scope="module")
@@ -82,24 +94,34 @@ def built(task, **changes):
     return model, jax.jit(model.init)(jax.random.key(3))
 
 
+@pytest.fixture(scope="module")
+def plain(task):
+    """The model of the tiny config, and its parameters."""
+    return built(task)
+
+
 def with_lexicon(task, count):
+    """So many sources of the same length, which need one compiled search."""
     sizes = task.source_vocabulary.size, task.target_vocabulary.size
-    split = task.split("test").select(range(count))
-    return dataclasses.replace(split, resources={LEXICON: lexicon(*sizes)})
+    split = task.split("test")
+    length = len(split.source_ids[0])
+    places = [place for place, ids in enumerate(split.source_ids) if len(ids) == length][:count]
+    assert len(places) == count
+    return dataclasses.replace(split.select(places), resources={LEXICON: lexicon(*sizes)})
 
 
 def assert_searches_as_if_masked(model, params, split, config):
     """Source by source: the shortlist of one is the mask of the whole vocabulary."""
-    data = SmokeConfig(eval_batch_size=1)
-    found = Searcher(model, config)(params, split, data)
+    found = Searcher(model, config)(params, split, ONE_BY_ONE)
+    masked = Masked(model, len(split.resources[LEXICON].by_frequency))
+    search = Searcher(masked, dataclasses.replace(config, shortlist=0))
     shorten = Shortlister.of(config, split.resources)
     for place, outputs in enumerate(found):
         ids = split.source_ids[place][None]
         shortlist = shorten(ids, np.ones(ids.shape, bool))
         assert shortlist is not None
-        masked = Masked(model, tuple(shortlist.tolist()))
-        whole = dataclasses.replace(config, shortlist=0)
-        (expected,) = Searcher(masked, whole)(params, split.select([place]), data)
+        of_masked = masked.params(params, shortlist)
+        (expected,) = search(of_masked, split.select([place]), ONE_BY_ONE)
         assert len(outputs) == len(expected) > 0
         for one, other in zip(outputs, expected, strict=True):
             assert one.tokens.tolist() == other.tokens.tolist()
@@ -117,10 +139,9 @@ SEARCHES = {
 
 
 @pytest.mark.parametrize("search", SEARCHES)
-def test_search_with_a_shortlist_is_that_of_the_masked_vocabulary(task, search):
-    model, params = built(task)
+def test_search_with_a_shortlist_is_that_of_the_masked_vocabulary(task, plain, search):
     config = dataclasses.replace(SHORT, **SEARCHES[search])
-    assert_searches_as_if_masked(model, params, with_lexicon(task, 3), config)
+    assert_searches_as_if_masked(*plain, with_lexicon(task, 3), config)
 
 
 @pytest.mark.parametrize("depth", [8, 6])
@@ -131,9 +152,13 @@ def test_shortlist_of_a_tied_table(task, depth):
     assert_searches_as_if_masked(model, params, with_lexicon(task, 3), SHORT)
 
 
-def started(task, name="encoder_decoder", **values):
+def model_of(task, name="encoder_decoder", **values):
     config = typed(MODELS.config(name), values, "config.model")
-    model = build_model(config, task.source_vocabulary.size, task.target_vocabulary.size)
+    return build_model(config, task.source_vocabulary.size, task.target_vocabulary.size)
+
+
+def started(task, name="encoder_decoder", **values):
+    model = model_of(task, name, **values)
     return model, jax.jit(model.init)(jax.random.key(0))
 
 
@@ -147,32 +172,38 @@ def test_shortlist_in_mixed_precision(task):
     assert_searches_as_if_masked(model, params, with_lexicon(task, 3), SHORT)
 
 
-def test_shortlist_of_an_ensemble(task):
-    members = [started(task), built(task)]
+def test_shortlist_of_an_ensemble(task, plain):
+    members = [started(task), plain]
     ensemble = Ensemble(tuple(model for model, _ in members))
     params = {name_of(m): params for m, (_, params) in enumerate(members)}
-    split = with_lexicon(task, 3)
+    split = with_lexicon(task, 1)
     # Both predict over the shortlist, and are combined then.
     model, narrowed = ensemble.shortlisted(params, jnp.arange(6))
     assert [member.readout.sizes.vocabulary_size for member in model.members] == [6, 6]
-    (one, *_) = Searcher(ensemble, SHORT)(params, split, SmokeConfig(eval_batch_size=1))
+    (one,) = Searcher(ensemble, SHORT)(params, split, ONE_BY_ONE)
     ids = split.source_ids[0][None]
     shortlist = Shortlister.of(SHORT, split.resources)(ids, np.ones(ids.shape, bool))
     scored = {tuple(best.tokens): best.log_prob for best in one}
     small, of_small = ensemble.shortlisted(params, jnp.asarray(shortlist))
+    batch = {"source": jnp.asarray(ids), "source_mask": jnp.ones(ids.shape, bool)}
+    start = functools.partial(small.start, max_length=max(map(len, scored)))
+    memory, first = quick_jit(start)(of_small, batch)
+
+    @quick_jit
+    def step(memory, state, fed):
+        predictions, _, state = small.step(of_small, memory, state, fed)
+        return predictions.log_probs(), state
+
     for tokens, log_prob in scored.items():
-        before = np.array([[SpecialIds.BOS, *tokens[:-1]]])
-        batch = {"source": jnp.asarray(ids), "source_mask": jnp.ones(ids.shape, bool)}
-        memory, state = small.start(of_small, batch, len(tokens))
-        total = 0.0
-        for fed, token in zip(before[0], tokens, strict=True):
-            predictions, _, state = small.step(of_small, memory, state, jnp.array([[fed]]))
-            total += predictions.log_probs()[0, 0, list(shortlist).index(token)]
+        state, total = first, 0.0
+        for fed, token in zip((SpecialIds.BOS, *tokens[:-1]), tokens, strict=True):
+            log_probs, state = step(memory, state, jnp.array([[fed]]))
+            total += log_probs[0, 0, list(shortlist).index(token)]
         np.testing.assert_allclose(log_prob, total, rtol=1e-4)
 
 
-def test_a_shortlist_has_the_tokens_that_are_forced(task):
-    model, params = built(task)
+def test_a_shortlist_has_the_tokens_that_are_forced(task, plain):
+    model, params = plain
     split = with_lexicon(task, 3)
     shorten = Shortlister.of(SHORT, split.resources)
     without = [shorten(ids[None], np.ones((1, len(ids)), bool)) for ids in split.source_ids]
@@ -180,14 +211,14 @@ def test_a_shortlist_has_the_tokens_that_are_forced(task):
     prefixes = [np.setdiff1d(np.arange(size), ids)[-2:].astype(np.int32) for ids in without]
     assert all(map(len, prefixes))
     forced = split.with_field(PREFIX, prefixes)
+    masked = Masked(model, size)
+    search = Searcher(masked, dataclasses.replace(SHORT, shortlist=0))
     for place, outputs in enumerate(Searcher(model, SHORT)(params, forced, ONE_BY_ONE)):
         ids = split.source_ids[place][None]
         known = shorten(ids, np.ones(ids.shape, bool), prefixes[place][None])
         if known is None:
             known = np.arange(size)
-        masked = Masked(model, tuple(known.tolist()))
-        whole = dataclasses.replace(SHORT, shortlist=0)
-        (expected,) = Searcher(masked, whole)(params, forced.select([place]), ONE_BY_ONE)
+        (expected,) = search(masked.params(params, known), forced.select([place]), ONE_BY_ONE)
         for one, other in zip(outputs, expected, strict=True):
             assert one.tokens.tolist() == other.tokens.tolist()
             assert one.tokens[: len(prefixes[place])].tolist() == prefixes[place].tolist()
@@ -208,14 +239,14 @@ def test_a_search_with_a_shortlist_goes_on_in_a_larger_cache(task, monkeypatch):
     assert_searches_as_if_masked(model, params, with_lexicon(task, 2), SHORT)
 
 
-def test_what_cannot_have_a_shortlist_is_refused(task):
-    model, params = built(task)
+def test_what_cannot_have_a_shortlist_is_refused(task, plain):
+    model, params = plain
     with pytest.raises(ConfigError, match=r"search\.shortlist: expected 0 where there is no lex"):
         Searcher(model, SHORT)(params, task.split("test"), SmokeConfig())
     many = dataclasses.replace(SHORT, shortlist=3)
     with pytest.raises(ConfigError, match=r"at most the data\.lexicon\.size of the run, 2, f"):
         Searcher(model, many)(params, with_lexicon(task, 1), SmokeConfig())
-    copying, _ = started(task, readout={"name": "pointer_generator"})
+    copying = model_of(task, readout={"name": "pointer_generator"})
     with pytest.raises(ConfigError, match=r"search\.shortlist: expected 0 for a model that is no"):
         Searcher(copying, SHORT)
     with pytest.raises(ValueError, match="shortlist: expected 0 where a first_token is told"):
