@@ -162,6 +162,7 @@ def numpy_rng():
 def extension(tmp_path, monkeypatch):
     """A function that writes the file of a part, such as ("data/tasks", "mine", text)."""
     root, written = tmp_path / "extension", []
+    root.mkdir()
     monkeypatch.setenv("ATTENTION_JAX_EXTENSIONS", str(root))
 
     def write(below, name, text):

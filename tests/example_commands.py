@@ -89,7 +89,16 @@ def command(words: list[str]) -> Example | None:
 
 @contextlib.contextmanager
 def flags_of(define) -> Iterator[None]:
-    """Flags that a program defines, for as long as the block runs."""
+    """Flags that a program defines, alone, for as long as the block runs."""
+    # Some programs define theirs when they are imported, as tests of them have done.
+    others = [
+        (module, flag)
+        for module, defined in flags.FLAGS.flags_by_module_dict().items()
+        if module.startswith("experiments.")
+        for flag in defined
+    ]
+    for _, flag in others:
+        delattr(flags.FLAGS, flag.name)
     before = {*flags.FLAGS}
     try:
         define()
@@ -97,6 +106,8 @@ def flags_of(define) -> Iterator[None]:
     finally:
         for name in {*flags.FLAGS} - before:
             delattr(flags.FLAGS, name)
+        for module, flag in others:
+            flags.DEFINE_flag(flag, module_name=module)
 
 
 def check(example: Example, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

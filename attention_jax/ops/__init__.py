@@ -139,6 +139,7 @@ from attention_jax.ops.positions import (
 from attention_jax.ops.predictions import LimitedPredictions, Predictions, SoftmaxPredictions
 from attention_jax.ops.products import add_bias, average_values, multiply_rows
 from attention_jax.ops.pyramids import merge_pairs, pyramid_spans
+from attention_jax.ops.quantization import Quantized, quantize, with_quantized_products
 from attention_jax.ops.rationales import (
     Selection,
     hard_kuma_decision,
@@ -216,6 +217,7 @@ __all__ = [
     "Pooled",
     "Predictions",
     "Program",
+    "Quantized",
     "Queries",
     "RELATIVE_JUMPS",
     "SEGMENTS",
@@ -326,6 +328,7 @@ __all__ = [
     "product_scale",
     "project_general_keys",
     "pyramid_spans",
+    "quantize",
     "query_position",
     "reach",
     "relative_buckets",
@@ -372,6 +375,7 @@ __all__ = [
     "window_around",
     "window_indices",
     "with_backward",
+    "with_quantized_products",
     "within_band",
     "zero_padding",
 ]

@@ -141,7 +141,8 @@ def subwords(*pieces):
     symbols = SymbolVocabulary("symbols", pieces)
     return types.SimpleNamespace(
         kind=SUBWORDS, size=symbols.size, encode=symbols.encode, decode=symbols.decode,
-        tokens=symbols.tokens, surfaces=symbols.surfaces, save=symbols.save,
+        tokens=symbols.tokens, surfaces=symbols.surfaces, as_unknown=symbols.as_unknown,
+        save=symbols.save,
     )  # fmt: skip
 
 

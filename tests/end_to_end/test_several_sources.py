@@ -134,7 +134,7 @@ def test_python_gives_each_source_its_lines(trained, tmp_path):
     np.testing.assert_allclose(forced.weights, outputs[0].attention, atol=1e-4)
     values = run.attribute(sources[0], texts[0], "occlusion", {"other": others[0]}).values
     assert values.shape == forced.weights.shape
-    with pytest.raises(UserError, match="^--source: expected other=FILE, with a line for each"):
+    with pytest.raises(UserError, match=r"^further: expected {'other': \[...\]}, with a line"):
         run.translate(sources)
     with pytest.raises(UserError, match="^further sources: expected other, found none$"):
         run.evaluate(sources, texts, name="again")

@@ -18,7 +18,7 @@ from attention_jax.layers.parameters import Parameter
 from attention_jax.layers.readout import Readout, ReadoutSizes, Step
 from attention_jax.ops.predictions import SoftmaxPredictions
 from attention_jax.ops.summation import accumulation_dtype
-from attention_jax.types import Array, Params
+from attention_jax.types import Array, AttentionOutput, Params
 
 PAPER = "Bahdanau, Cho and Bengio (2015), appendix A.2.2; Press and Wolf (2017) for tied weights"
 
@@ -68,12 +68,27 @@ class SoftmaxReadout(Readout):
 
     def predict(self, params: Params, step: Step) -> SoftmaxPredictions:
         """Returns the softmax of the logits."""
+        return SoftmaxPredictions(logits_of(*self._factors(params, step), params["output_bias"]))
+
+    def run(
+        self, params: Params, step: Step, targets: Array, mask: Array
+    ) -> tuple[SoftmaxPredictions, AttentionOutput | None]:
+        """Reads all steps of known targets; see `Readout.run`."""
+        features, table = self._factors(params, step)
+        # The bias is a column of the matrix, and its input one. Else XLA adds it anew wherever the
+        # logits are read, and keeps the product beside them: twice the memory of the largest array.
+        features = jnp.concatenate([features, jnp.ones_like(features[..., :1])], axis=-1)
+        bias = params["output_bias"].astype(table.dtype)
+        table = jnp.concatenate([table, bias[:, None]], axis=1)
+        return SoftmaxPredictions(logits_of(features, table)), step.attention
+
+    def _factors(self, params: Params, step: Step) -> tuple[Array, Array]:
+        """Returns what is multiplied: the features and the matrix."""
         features = step.features
         if "output_projection" in params:
             features = features @ params["output_projection"]
         # Weight tying: without a matrix of its own, the target embedding is the output matrix.
-        table = params.get("output", step.embedding)
-        return SoftmaxPredictions(logits_of(features, table, params["output_bias"]))
+        return features, params.get("output", step.embedding)
 
     def shortlisted(
         self, params: Params, embedding: Array, ids: Array
@@ -87,7 +102,9 @@ class SoftmaxReadout(Readout):
 
 
 def logits_of(
-    features: Float[Array, "*B F"], table: Float[Array, "V F"], bias: Float[Array, "V"]
+    features: Float[Array, "*B F"],
+    table: Float[Array, "V F"],
+    bias: Float[Array, "V"] | None = None,
 ) -> Float[Array, "*B V"]:
     """Logits: scores the vocabulary, in float32; `table` has one row for each symbol.
 
@@ -95,5 +112,7 @@ def logits_of(
     """
     # In two dimensions throughout, or XLA writes an array of this size once for every shape.
     rows = features.reshape(-1, features.shape[-1])
-    logits = jnp.matmul(rows, table.T, preferred_element_type=accumulation_dtype(rows)) + bias
+    logits = jnp.matmul(rows, table.T, preferred_element_type=accumulation_dtype(rows))
+    if bias is not None:
+        logits = logits + bias
     return logits.reshape(*features.shape[:-1], table.shape[0])
