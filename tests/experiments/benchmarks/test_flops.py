@@ -65,7 +65,8 @@ def test_training_flops_of_the_recurrent_model():
         + h * h + s * h + s * h  # query; scores; context
         + h * h  # the state's half of the attentional layer
     )  # fmt: skip
-    forward = 2 * b * (encoder + bridge + memory + t * (step + h * v))
+    # The bias of the logits is a column of their matrix.
+    forward = 2 * b * (encoder + bridge + memory + t * (step + (h + 1) * v))
     subject = Subject(batch=b, source_length=s, target_length=t, hidden=h, vocabulary=v)
     assert training_flops(subject.build(), subject.make_batch()) == 3 * forward
 
@@ -76,7 +77,7 @@ def test_training_flops_of_the_transformer():
     encoder = 6 * (s * layer + 2 * s * s * d)
     own = t * layer + 2 * t * t * d
     across = 2 * t * d * d + 2 * s * d * d + 2 * t * s * d
-    forward = 2 * b * (encoder + 6 * (own + across) + t * d * v)
+    forward = 2 * b * (encoder + 6 * (own + across) + t * (d + 1) * v)
     subject = Subject(b, s, t, d, v, model="transformer")
     assert training_flops(subject.build(), subject.make_batch()) == 3 * forward
 
