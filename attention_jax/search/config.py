@@ -68,7 +68,7 @@ class SearchConfig:
         reverse direction of a model of both.
       dtype: What the products of a search with weight matrices are computed in: `float32`, or
         `int8`, with scales for rows and columns (dynamic quantization), which takes less time on
-        processors with instructions for it and changes log-probabilities by about a hundredth.
+        processors with instructions for it and changes log-probabilities a little.
       replace_unknown: Whether an unknown word of an output is written as the source word that it
         attended to most; for vocabularies that have unknown words.
       unknown_dictionary: A file of `source<TAB>target` lines: such a source word is written as its

@@ -96,11 +96,7 @@ def of_run(run: GridRun) -> dict[str, dict[str, SentenceMeasure]]:
     Raises:
       RunDirectoryError: If its record has none.
     """
-    found: dict[str, dict[str, SentenceMeasure]] = {}
-    for key, rows in run.arrays(FILE).items():
-        name, _, measured = key.rpartition(".")
-        found.setdefault(name, {})[measured] = SentenceMeasure(measured, rows.astype(float))
-    return found
+    return sentence_measures.by_name(run.arrays(FILE))
 
 
 def _nothing_linked(split: Split) -> GoldLinks:

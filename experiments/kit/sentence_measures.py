@@ -96,6 +96,15 @@ def of_run(run: GridRun) -> dict[str, SentenceMeasure]:
     return from_arrays(run.arrays(FILE), run.name)
 
 
+def by_name(arrays: Mapping[str, np.ndarray]) -> dict[str, dict[str, SentenceMeasure]]:
+    """Returns the measures of what arrays called `NAME.MEASURE` are of, by name and measure."""
+    found: dict[str, dict[str, SentenceMeasure]] = {}
+    for key, rows in arrays.items():
+        name, _, measured = key.rpartition(".")
+        found.setdefault(name, {})[measured] = SentenceMeasure(measured, rows.astype(float))
+    return found
+
+
 def from_arrays(arrays: Mapping[str, np.ndarray], where: str) -> dict[str, SentenceMeasure]:
     """Returns the measures from the arrays that `save` has written.
 
