@@ -1,5 +1,6 @@
 """Word alignment commands of `launch.align`: train an aligner, and apply one that is trained."""
 
+import itertools
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -126,16 +127,19 @@ def _by_model() -> Aligned:
 
 def _by_runs() -> Aligned:
     """Aligns by the attention of a run, and of one of the opposite direction if there is one."""
+    from attention_jax.analysis.other_runs import further_sources_of
     from attention_jax.analysis.reverse import reverse_run
     from attention_jax.data.lines import read_pairs
     from attention_jax.decoding.attention_aligner import linked_pairs
     from attention_jax.decoding.translate import check_aligning
     from attention_jax.runs.load import load_run
-    from attention_jax.runs.run_directory import RunDirectory
     from attention_jax.types import BidirectionalModel
 
-    for name in filter(cli.value, ("run", "reverse")):
-        RunDirectory(cli.value(name)).require()
+    # By their configs, so that a mistake in the texts is told before anything is loaded.
+    given = filter(cli.value, ("run", "reverse"))
+    names = (further_sources_of(f"--{flag}", cli.value(flag)) for flag in given)
+    source, further = trained_runs.sources([*dict.fromkeys(itertools.chain(*names))])
+    sides = list(zip(*read_pairs(source, cli.require("target")), strict=True))
     cli.use_compilation_cache()
     runs = {"forward": load_run(cli.require("run"))}
     if cli.value("reverse"):
@@ -145,12 +149,8 @@ def _by_runs() -> Aligned:
     for flag, run in zip(("run", "reverse"), runs.values(), strict=False):
         check_aligning(run, flag)
     chosen = _chosen([*runs], f"{cli.value('run')}: a run")
-    directions = directions_of(chosen)
-    names = [name for direction in directions for name in runs[direction].further_sources]
-    source, further = trained_runs.sources([*dict.fromkeys(names)])
-    sides = list(zip(*read_pairs(source, cli.require("target")), strict=True))
     links, scores = [], []
-    for direction in directions:
+    for direction in directions_of(chosen):
         run, is_forward = runs[direction], direction == "forward"
         beside = {name: further[name] for name in run.further_sources}
         found = list(linked_pairs(run, *(sides if is_forward else sides[::-1]), beside))

@@ -1,6 +1,7 @@
 """`launch.align`: what its commands write and print, and one line for every mistake."""
 
 import gzip
+import shutil
 
 import pytest
 
@@ -288,6 +289,7 @@ def test_score_checks_links_against_the_texts(launch, files, links, options, wor
         (["train", "--output=x", "--model=./x"], "--model: expected another file than --output, "),
         (["train", "--output=x", "--source=./x"], "--output: expected another file than --source,"),
         (["apply", "--output=x", "--model=./x"], "--output: expected another file than --model, "),
+        (["apply", "--output=x", "--source=fr=./x"], "--output: expected another file than --so"),
         (["apply", "--output=x", "--scores=x"], "--scores: expected another file than --output, "),
         (["symmetrize", "--output=x", "--forward=x"], "--output: expected another file than --for"),
         (["symmetrize", "--strict=4"], "--strict: expected true or false, found '4'"),
@@ -303,7 +305,8 @@ def test_wrong_arguments_are_one_line(launch, arguments, words):
 
 
 def test_texts_are_read_before_a_run_is_loaded(launch, files, trained, tmp_path):
-    output, options = tmp_path / "links", [f"--run={trained}"]
+    run = shutil.copytree(trained, tmp_path / "run", ignore=shutil.ignore_patterns("checkpoints"))
+    output, options = tmp_path / "links", [f"--run={run}"]
     links = [*options, f"--output={output}"]
     result = launch("align", "apply", *links, *files(source=["1", "2"], target=["one"]))
     source, target = tmp_path / "source", tmp_path / "target"

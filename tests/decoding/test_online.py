@@ -186,6 +186,8 @@ def test_searches_and_flags_that_do_not_fit_are_refused(tmp_path):
     for search, words in (
         ({"method": "beam"}, "--search.method=greedy, for what is written stays, found 'beam'"),
         ({"replace_unknown": True}, "without replace_unknown"),
+        ({"shortlist": 5}, "expected --search.shortlist=0, for the source is not yet known"),
+        ({"dtype": "int8"}, "expected --search.dtype=float32, found 'int8'"),
     ):
         with pytest.raises(UserError, match=words):
             OnlineTranslator(with_search(run, **search))

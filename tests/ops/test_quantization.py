@@ -57,13 +57,15 @@ def test_products_are_those_of_rounded_numbers(name, drawn):
 
 
 def test_only_large_products_with_weights_are_of_integers(drawn):
-    weights = {"narrow": drawn(DEPTH, 4), "vector": drawn(DEPTH), "table": drawn(9, DEPTH)}
+    weights = {"narrow": drawn(DEPTH, 4), "vector": drawn(DEPTH), "table": drawn(9, DEPTH),
+               "of_rows": drawn(ROWS, DEPTH, WIDTH)}  # fmt: skip
     x, memory = drawn(ROWS, DEPTH), drawn(ROWS, WIDTH, DEPTH)
 
     def step(weights, x, memory):
         scores = jnp.einsum("bd,bsd->bs", x, memory)
         embedded = weights["table"][jnp.array([3, 8])]
-        return x @ weights["narrow"], x @ weights["vector"], scores, embedded, jnp.float32(2)
+        of_rows = jnp.einsum("bd,bde->be", x, weights["of_rows"])  # a matrix for each row
+        return x @ weights["narrow"], x @ weights["vector"], scores, embedded, of_rows
 
     for one, other in zip(in_integers(step, weights, x, memory), step(weights, x, memory),
                           strict=True):  # fmt: skip
