@@ -131,3 +131,19 @@ def test_a_peer_that_is_not_installed_is_left_out(setting, made, monkeypatch):
     found = startup.run_starts(made["translate"], setting, log=lambda line: None)
     assert list(asked) == ["attention_jax", "attention_jax, no byte-code"]
     assert found["failures"] == {"JoeyNMT": "no package joeynmt is installed"}
+
+
+def test_caches_have_paths_that_a_compiler_can_be_given(setting, made, monkeypatch):
+    """torch.compile writes its cache's path unquoted into the command of the C++ compiler."""
+    started = {}
+
+    def measure(plans, conditions, environment, log):
+        started.update({name: plan.start(setting.workdir) for name, plan in plans.items()})
+        return {name: measurement(1.0) for name in plans}, {}
+
+    monkeypatch.setattr(startup, "version_of", lambda name, python: "1")
+    monkeypatch.setattr(startup, "measure_starts", measure)
+    startup.run_starts(made["rnn"], setting, log=lambda line: None)
+    paths = {start.environment["TORCHINDUCTOR_CACHE_DIR"] for start in started.values()}
+    assert "torch.compile, filled cache" in started
+    assert not any(set(path) & set(" ,") for path in paths)
