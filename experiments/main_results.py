@@ -13,9 +13,11 @@ from experiments import (
     bahdanau2015_length,
     coverage_vs_supervised,
     luong2015_ablation,
+    small_text,
     transformer_vs_rnn,
 )
 from experiments.kit import sentence_bleu, sentence_measures
+from experiments.kit.variants import by_cell
 
 RESULTS = Path("docs/results")
 
@@ -67,16 +69,14 @@ def main_results() -> str:
     compared = ((each.what, _reached(each), f"{each.experiment.NAME}.md") for each in COMPARISONS)
     rows = [
         [f"[{what}]({RESULTS / page})", numbers]
-        for what, numbers, page in (_pronunciation(), *compared, _speed())
+        for what, numbers, page in (_pronunciation(), *compared, _small_text(), _speed())
     ]
     return tables.table(["what, with its page", "what came out"], rows).replace("---:", "---")
 
 
 def _reached(comparison: ResultComparison) -> str:
     """Formats the scores of the two cells, each as a mean over its seeds."""
-    grid = comparison.experiment.make_grid()
-    runs = [run for run in grid.runs(Path("runs"), RESULTS)
-            if run.cell in comparison.cells and run.is_finished()]  # fmt: skip
+    runs = [run for run in _finished(comparison.experiment) if run.cell in comparison.cells]
     found = [[_measures(run) for run in runs if run.cell == cell] for cell in comparison.cells]
     parts = []
     for measure in comparison.measures:
@@ -86,6 +86,11 @@ def _reached(comparison: ResultComparison) -> str:
         label = sentence_measures.MEASURES[measure].label
         parts.append(f"{label} {first} against {second}")
     return ", ".join(parts)
+
+
+def _finished(experiment: ModuleType) -> list[GridRun]:
+    """Returns the runs of an experiment that have records."""
+    return [run for run in experiment.make_grid().runs(Path("runs"), RESULTS) if run.is_finished()]
 
 
 def _measures(run: GridRun) -> Mapping[str, seeds.SentenceCounts]:
@@ -104,6 +109,18 @@ def _pronunciation() -> tuple[str, str, str]:
         f"{scores['wer_no_stress']:.2f} %, without stress"
     )
     return "Pronunciation of English, trained at full length (CMUdict)", numbers, "configs.md"
+
+
+def _small_text() -> tuple[str, str, str]:
+    """Returns the row on one's own text: what to expect, and after how long, by its size."""
+    cells = by_cell(_finished(small_text))
+    numbers = (
+        f"BLEU {small_text.bleu(cells[cell])} of {int(cell):,} pairs in "
+        f"{small_text.duration(cells[cell])} minutes"
+        for cell in map(str, small_text.SIZES)
+    )
+    what = "One's own text by the printed command, on one CPU core; attention maps"
+    return what, "; ".join(numbers), f"{small_text.NAME}.md"
 
 
 def _speed() -> tuple[str, str, str]:

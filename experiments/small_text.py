@@ -117,11 +117,20 @@ def _row(cell: str, runs: Sequence[GridRun]) -> list[str]:
     return [
         f"{int(cell.partition('.')[0]):,}", systems()[cell].label, str(len(runs)),
         f"{lengths[0]:,}",
-        tables.spread([minutes(run.facts()) for run in runs], 1),
-        tables.spread([one.get("bleu") for one in scores]),
+        duration(runs), bleu(runs),
         tables.spread([one.get("perplexity") for one in scores]),
         tables.spread(entropy),
     ]  # fmt: skip
+
+
+def bleu(runs: Sequence[GridRun]) -> str:
+    """Returns mean and deviation of the runs' BLEU."""
+    return tables.spread([run.scores().get("bleu") for run in runs])
+
+
+def duration(runs: Sequence[GridRun]) -> str:
+    """Returns mean and deviation of the minutes from the command to the end of the evaluation."""
+    return tables.spread([minutes(run.facts()) for run in runs], 1)
 
 
 if __name__ == "__main__":

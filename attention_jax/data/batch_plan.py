@@ -5,6 +5,7 @@ can resume at any batch and on any number of processes.
 """
 
 import dataclasses
+import heapq
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,6 +15,8 @@ from attention_jax.data.buckets import Bucket
 
 FILLER = -1
 _EXAMPLES, _BATCHES = 0, 1  # tell the keys of the two shuffles apart
+# Batches from one new shape to the next: about as many steps as last until one more is compiled.
+_MOST_BETWEEN_SHAPES = 16
 # Lengths to which sources and targets are padded in evaluation, the same for all splits, so that a
 # search is compiled once for each; longer ones are padded to multiples of the last.
 _EVAL_LENGTHS = (8, 12, 16, 24, 32, 48, 64, 96, 128)
@@ -32,6 +35,11 @@ class PlannedBatch:
     indices: Int[np.ndarray, " rows"]
     source_length: int
     target_length: int
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Rows, source and target positions."""
+        return len(self.indices), self.source_length, self.target_length
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,6 +88,38 @@ def plan_epoch(seed: int, epoch: int, buckets: Sequence[Bucket]) -> list[Planned
         ]
     order = permutation(len(batches), seed, epoch, _BATCHES)
     return [batches[position] for position in order]
+
+
+def with_gradual_shapes(batches: Sequence[PlannedBatch]) -> list[PlannedBatch]:
+    """Bucketing: reorders an epoch's batches so that their shapes come in one after another.
+
+    It begins with batches of the most frequent shape, and the next most frequent comes in every
+    `min(N // K, 16)` batches, for `N` batches of `K` shapes. Among the shapes that have come in the
+    order is kept, so that batches that were held back catch up: once all shapes have come in, nearly
+    the same batches have been trained on as without. Programs for later shapes can thus be compiled
+    while earlier ones are used.
+
+    Args:
+      batches: Of an epoch, in random order.
+
+    Returns:
+      The same batches.
+    """
+    places: dict[tuple[int, int, int], list[int]] = {}
+    for place, batch in enumerate(batches):
+        places.setdefault(batch.shape, []).append(place)
+    # Python's sort is stable: of shapes as frequent, the one that comes first in the order given.
+    coming = iter(sorted(places.values(), key=len, reverse=True))
+    # No more than the mean of a shape's batches: the most frequent have enough of them to last.
+    gap = min(len(batches) // max(len(places), 1), _MOST_BETWEEN_SHAPES)
+    waiting: list[int] = []
+    order = []
+    for number in range(len(batches)):
+        if number % gap == 0:
+            for place in next(coming, ()):
+                heapq.heappush(waiting, place)
+        order.append(heapq.heappop(waiting))
+    return [batches[place] for place in order]
 
 
 def plan_evaluation(

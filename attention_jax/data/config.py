@@ -129,6 +129,8 @@ class DataConfig:
       batch_multiple: With `tokens`, the number of rows is a multiple of this, so that devices
         share them evenly.
       num_buckets: Maximum number of shapes of training batches.
+      gradual_shapes: Whether the first epoch begins with batches of one shape, and the others come
+        in one after another, so that training need not wait until the update is compiled for all.
       max_source_length: Longest training source in tokens, EOS included; longer ones are dropped.
       max_target_length: Longest training target in tokens, EOS included; longer ones are dropped.
       max_train_examples: Size of a fixed random sample of the training pairs; 0 takes all.
@@ -171,6 +173,7 @@ class DataConfig:
     batch_unit: str = setting("sentences", choices=("sentences", "tokens"))
     batch_multiple: int = setting(8, at_least=1)
     num_buckets: int = setting(8, at_least=1)
+    gradual_shapes: bool = setting(True)
     max_source_length: int = setting(64, at_least=2)
     max_target_length: int = setting(64, at_least=2)
     max_train_examples: int = setting(0, at_least=0)

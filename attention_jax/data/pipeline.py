@@ -19,6 +19,7 @@ from attention_jax.data.batch_plan import (
     Share,
     plan_epoch,
     plan_evaluation,
+    with_gradual_shapes,
 )
 from attention_jax.data.buckets import (
     Bucket,
@@ -95,7 +96,7 @@ def make_train_iterator(
         100 * padded_fraction(buckets, target_lengths, "target"),
     )
     share = Share(process_index, process_count, rows_multiple)
-    return TrainIterator(split, buckets, dropped, seed, share)
+    return TrainIterator(split, buckets, dropped, seed, share, data_config.gradual_shapes)
 
 
 class TrainIterator:
@@ -115,6 +116,7 @@ class TrainIterator:
         dropped: int,
         seed: int,
         share: Share,
+        gradual_shapes: bool = False,
     ):
         self.buckets = tuple(buckets)
         members = np.concatenate([bucket.members for bucket in buckets])
@@ -122,7 +124,7 @@ class TrainIterator:
         self.lengths = tuple(split.first_lengths(axis)[members] for axis in axes)
         self.dropped = dropped
         self.batches_per_epoch = sum(bucket.num_batches for bucket in buckets)
-        self._source = _BatchSource(split, self.buckets, seed, share)
+        self._source = _BatchSource(split, self.buckets, seed, share, gradual_shapes)
         self._dataset = grain.MapDataset.source(self._source)
         self._start_at(0)
 
@@ -181,11 +183,12 @@ class TrainIterator:
 class _BatchSource:
     """Random access to the batches of all epochs, one epoch after the other, for grain."""
 
-    def __init__(self, split, buckets, seed, share):
+    def __init__(self, split, buckets, seed, share, gradual_shapes):
         self._split = split
         self._buckets = buckets
         self._seed = seed
         self._share = share
+        self._gradual_shapes = gradual_shapes
         self._batches_per_epoch = sum(bucket.num_batches for bucket in buckets)
         self._planned: tuple[int, list[PlannedBatch]] = (-1, [])  # of the last epoch asked for
 
@@ -197,8 +200,7 @@ class _BatchSource:
 
     def shape(self, position: int) -> tuple[int, int, int]:
         """Returns rows, source and target positions of a batch."""
-        planned = self._planned_at(position)
-        return len(planned.indices), planned.source_length, planned.target_length
+        return self._planned_at(position).shape
 
     def _planned_at(self, position: int) -> PlannedBatch:
         epoch, number = divmod(position, self._batches_per_epoch)
@@ -208,6 +210,8 @@ class _BatchSource:
         planned_epoch, plan = self._planned
         if planned_epoch != epoch:
             plan = plan_epoch(self._seed, epoch, self._buckets)
+            if epoch == 0 and self._gradual_shapes:
+                plan = with_gradual_shapes(plan)
             self._planned = (epoch, plan)
         return plan
 

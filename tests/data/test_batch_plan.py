@@ -2,7 +2,13 @@ import hypothesis
 import hypothesis.strategies as st
 import numpy as np
 
-from attention_jax.data.batch_plan import FILLER, permutation, plan_epoch, plan_evaluation
+from attention_jax.data.batch_plan import (
+    FILLER,
+    permutation,
+    plan_epoch,
+    plan_evaluation,
+    with_gradual_shapes,
+)
 from attention_jax.data.buckets import fit_buckets, fixed_rows
 
 lengths = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1, max_size=200).map(
@@ -55,6 +61,45 @@ def test_plan_epoch_mixes_shapes_and_examples(numpy_rng):
     assert len(first_half) == len(buckets)
     inside = [np.diff(batch.indices[batch.indices != FILLER]) for batch in plan]
     assert 0.4 < np.mean(np.concatenate(inside) > 0) < 0.6
+
+
+@hypothesis.given(lengths, st.integers(1, 6), st.integers(1, 9))
+def test_gradual_shapes_hold_every_example_once(pairs, count, rows):
+    source, target = pairs
+    plan = plan_epoch(0, 0, fit_buckets(source, target, count, fixed_rows(rows)))
+    gradual = with_gradual_shapes(plan)
+    _check_every_example_once(gradual, source, target, rows)
+    assert _same(gradual, with_gradual_shapes(plan))
+
+
+def test_shapes_come_in_one_after_another_and_batches_catch_up(numpy_rng):
+    lengths = numpy_rng.integers(1, 30, (2, 4000))
+    buckets = fit_buckets(*lengths, 8, fixed_rows(8))
+    plan = plan_epoch(0, 0, buckets)
+    gradual = with_gradual_shapes(plan)
+    firsts = {}
+    for number, batch in enumerate(gradual):
+        firsts.setdefault(batch.shape, number)
+    frequency = {shape: sum(batch.shape == shape for batch in plan) for shape in firsts}
+    assert list(firsts) == sorted(firsts, key=frequency.get, reverse=True)
+    assert [number // 16 for number in firsts.values()] == list(range(len(buckets)))
+    assert all(number % 16 == 0 for number in firsts.values())
+    # What was held back has been made up for soon after, and the rest is in the order it was in.
+    numbers = {id(batch): number for number, batch in enumerate(plan)}
+    assert [numbers[id(batch)] for batch in gradual[200:]] == sorted(
+        numbers[id(batch)] for batch in gradual[200:]
+    )
+    after = {id(batch) for batch in gradual[200:]}
+    assert len(after & {id(batch) for batch in plan[200:]}) > 0.95 * len(after)
+
+
+def test_gradual_shapes_of_few_batches_and_of_none():
+    source = np.array([4, 4, 9, 20])
+    plan = plan_epoch(0, 0, fit_buckets(source, source, 3, fixed_rows(1)))
+    gradual = with_gradual_shapes(plan)
+    assert [batch.source_length for batch in gradual][:1] == [4]
+    assert len({batch.shape for batch in gradual}) == 3 and len(gradual) == 4
+    assert with_gradual_shapes([]) == []
 
 
 @hypothesis.given(lengths, st.integers(1, 9))

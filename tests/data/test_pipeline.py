@@ -14,7 +14,8 @@ from attention_jax.types import SpecialIds
 
 CONFIG = SmokeConfig(batch_size=24, num_buckets=4, eval_batch_size=24)
 TOKENS = dataclasses.replace(CONFIG, batch_unit="tokens", batch_size=256, batch_multiple=8)
-STREAM = "252d34cfccc2defe"  # of two epochs with TOKENS and seed 11
+# Of two epochs with TOKENS and seed 11, by whether shapes are gradual.
+STREAMS = {False: "252d34cfccc2defe", True: "0e60afdd915eeef3"}
 
 
 @pytest.fixture(scope="module")
@@ -196,16 +197,31 @@ def test_rows_that_cannot_be_shared_are_filled_up_at_the_end(task, process_count
 
 
 @pytest.mark.parametrize("process_count", [1, 2, 4])
-def test_stream_of_examples_is_the_same_on_any_number_of_processes(task, process_count):
+@pytest.mark.parametrize("gradual", STREAMS)
+def test_stream_of_examples_is_the_same_on_any_number_of_processes(task, process_count, gradual):
+    config = dataclasses.replace(TOKENS, gradual_shapes=gradual)
     iterators = [
-        make_train_iterator(task, TOKENS, 11, process, process_count)
+        make_train_iterator(task, config, 11, process, process_count)
         for process in range(process_count)
     ]
     digest = hashlib.sha256()
     for _ in range(2 * iterators[0].batches_per_epoch):
         indices = _joined([next(iterator) for iterator in iterators])["index"]
         digest.update(indices.astype("<i4").tobytes())
-    assert digest.hexdigest()[:16] == STREAM
+    assert digest.hexdigest()[:16] == STREAMS[gradual]
+
+
+def test_only_the_first_epoch_has_gradual_shapes(task):
+    gradual, free = (
+        make_train_iterator(task, dataclasses.replace(CONFIG, gradual_shapes=choice), 0)
+        for choice in (True, False)
+    )
+    size = gradual.batches_per_epoch
+    first, other = ([batch["index"] for batch in _take(each, size)] for each in (gradual, free))
+    assert not all(map(np.array_equal, first, other))
+    assert {tuple(index) for index in first} == {tuple(index) for index in other}
+    for batch, same in zip(_take(gradual, size), _take(free, size), strict=True):
+        _assert_same(batch, same)
 
 
 @pytest.mark.parametrize("process_count", [1, 2])
