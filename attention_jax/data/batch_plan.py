@@ -95,8 +95,8 @@ def with_gradual_shapes(batches: Sequence[PlannedBatch]) -> list[PlannedBatch]:
 
     It begins with batches of the most frequent shape, and the next most frequent comes in every
     `min(N // K, 16)` batches, for `N` batches of `K` shapes. Among the shapes that have come in the
-    order is kept, so that batches that were held back catch up: once all shapes have come in, nearly
-    the same batches have been trained on as without. Programs for later shapes can thus be compiled
+    order is kept, so that batches that were held back catch up: once all have come in, nearly the
+    same batches have been trained on as without. Programs for later shapes can thus be compiled
     while earlier ones are used.
 
     Args:
