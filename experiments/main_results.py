@@ -119,7 +119,9 @@ def _small_text() -> tuple[str, str, str]:
         f"{small_text.duration(cells[cell])} minutes"
         for cell in map(str, small_text.SIZES)
     )
-    what = "One's own text by the printed command, on one CPU core; attention maps"
+    runs = [run for cell in map(str, small_text.SIZES) for run in cells[cell]]
+    cores = " or ".join(sorted({str(run.facts()["hardware"]["cpus"]) for run in runs}))
+    what = f"One's own text by the printed command, on {cores} CPU cores, with attention maps"
     return what, "; ".join(numbers), f"{small_text.NAME}.md"
 
 

@@ -38,6 +38,7 @@ _BY_HAND = {
     ),
     "smaller_batches": Variant("batches of 40", {"data.batch_size": 40}),
 }
+_NONE_BY_HAND = "No runs have finished yet."
 _TEST, _ENTROPY = "resamples.test.npz", "attention/entropy"
 
 
@@ -102,7 +103,7 @@ def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
     firsts = {f"{int(cell):,} pairs": cells[cell][0] for cell in map(str, SIZES) if cell in cells}
     picture = sample_map.write_picture(firsts, out / grid.name)
     written = page.write(
-        grid, runs, out, TITLE, NAME, overview=overview, compared=compared,
+        grid, runs, out, TITLE, NAME, overview=overview, compared=compared or _NONE_BY_HAND,
         sentence=sample_map.SENTENCE, resamples=f"{seeds.RESAMPLES:,}",
         picture=pictures.shown(picture, out),
     )  # fmt: skip

@@ -55,7 +55,7 @@ def test_each_number_of_a_comparison_is_on_the_page_that_it_links_to(repository,
     monkeypatch.chdir(repository)
     rows = [line for line in readme.README.read_text().splitlines() if line.startswith("| [")]
     rows = [row for row in rows if f"]({main_results.RESULTS}/" in row]
-    assert len(rows) == len(main_results.COMPARISONS) + 2
+    assert len(rows) == len(main_results.COMPARISONS) + 3
     for row in rows:
         page = (repository / re.search(r"\((docs/results/\S+\.md)\)", row)[1]).read_text()
         numbers = re.findall(r"\d+\.\d+(?: ± \d+\.\d+)?", row.rpartition("](")[2])

@@ -66,6 +66,20 @@ def test_check_agreement_rejects_another_computation():
     assert benchmark.check_agreement(workload(), measured) == {}
 
 
+def test_check_agreement_allows_for_hypotheses_that_nearly_tie():
+    expected, found = [2.0] * 50, [2.0] * 49 + [2.1]
+    measured = {"ours": measurement(1, expected), "theirs": measurement(1, found)}
+    assert benchmark.check_agreement(workload(near_ties=0.02), measured) == {"theirs": 0.0}
+    with pytest.raises(UserError, match="nap: expected theirs to compute what ours does"):
+        benchmark.check_agreement(workload(near_ties=0.01), measured)
+    measured["theirs"].ready["check"] = [2.0] * 48 + [2.1] * 2
+    with pytest.raises(UserError):
+        benchmark.check_agreement(workload(near_ties=0.02), measured)
+    measured["theirs"].ready["check"] = [2.0] * 49 + [float("nan")]
+    with pytest.raises(UserError):
+        benchmark.check_agreement(workload(near_ties=0.02), measured)
+
+
 def test_is_current_notices_other_settings(tmp_path, monkeypatch):
     monkeypatch.setattr(provenance, "commit", lambda: "c0ffee")
     setting = benchmark.Setting({}, tmp_path, threads=1)

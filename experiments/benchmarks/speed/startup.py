@@ -30,7 +30,7 @@ Measures the wall time of whole processes, from their spawning: a training of th
 speed comparison, on a made-up text of words, to the end of its third step, with an empty and with a
 filled compilation cache, beside the same in PyTorch and JoeyNMT; one sentence translated by a
 trained run, with byte-code and without; and a first training on Multi30k until the update is
-compiled for all of its batch shapes. They take turns, in shuffled rounds. About twenty minutes.
+compiled for all of its batch shapes. They take turns, in shuffled rounds. About half an hour.
 
   python -m experiments.benchmarks.speed.startup [--OPTION=VALUE ...]
 
