@@ -5,7 +5,7 @@ objectives or refinements of heads, a field of one that is not there adds it, an
 alone: `--config.model.attention.refinements.rope=true`, where `=false` leaves one out.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from attention_jax.configuration import unknown_name
@@ -49,15 +49,15 @@ class Choices:
             if path == where:
                 raise ConfigError(
                     f"--{where}: expected NAME=true or NAME=false behind it, with one of "
-                    f"{', '.join(_names(lookup))}, found {quoted(value)}"
+                    f"{', '.join(_known(lookup)[0])}, found {quoted(value)}"
                 )
             if not path.startswith(f"{where}."):
                 continue
             text = "" if value is None else str(value).lower()
             name, _, field = path.removeprefix(f"{where}.").partition(".")
-            known = _names(lookup)
+            known, *own = _known(lookup)
             if name not in known:
-                raise ConfigError(unknown_name(f"--{where}.{name}", name, known))
+                raise ConfigError(unknown_name(f"--{where}.{name}", name, known, *own))
             if not field and text in _OFF:
                 given = {other: fields for other, fields in given.items() if other != name}
             elif field or text in _ON:
@@ -70,10 +70,11 @@ class Choices:
         return given
 
 
-def _names(lookup: Callable[[str], type]) -> list[str]:
+def _known(lookup: Callable[[str], type]) -> Sequence[Any]:
+    """Returns the names of all parts, and where one of one's own would be if that is known."""
     try:
         # No part is called this: the error lists those that there are.
         lookup("")
     except KeyError as error:
-        return error.args[0]
-    return []
+        return error.args
+    return [[]]

@@ -118,9 +118,10 @@ def _look_up(lookup: Callable[[str], type], name: Any, where: str) -> type:
     try:
         return lookup(name)
     except KeyError as error:
-        known = error.args[0]
+        known, *own = error.args
         near = difflib.get_close_matches(str(name), known, n=1)
-        hint = f" (did you mean {near[0]!r}?)" if near else ""
+        hints = [f"did you mean {near[0]!r}?"] if near else own
+        hint = f" ({hints[0]})" if hints else ""
         raise ConfigError(
             f"{where}.name: expected one of {', '.join(sorted(known))}, found {quoted(name)}{hint}"
         ) from None
@@ -137,7 +138,7 @@ def resolve_members(
         try:
             cls = lookup(name)
         except KeyError as error:
-            raise ConfigError(unknown_name(f"{where}.{name}", name, error.args[0])) from None
+            raise ConfigError(unknown_name(f"{where}.{name}", name, *error.args)) from None
         is_built = isinstance(fields, cls)
         found[name] = fields if is_built else resolve(cls, fields, f"{where}.{name}", choices)
     return found
@@ -201,13 +202,21 @@ def _unknown_field(cls: type, where: str, name: str, known: Iterable[str]) -> st
     return unknown_name(f"{where}.{name}", name, known)
 
 
-def unknown_name(where: str, name: str, known: Iterable[str]) -> str:
-    """Returns the message for a name that does not exist, with the nearest that does."""
+def unknown_name(where: str, name: str, known: Iterable[str], own: str = "") -> str:
+    """Returns the message for a name that does not exist, with the nearest that does.
+
+    Args:
+      where: Its path.
+      name: The name.
+      known: Those that exist.
+      own: Where a part of the user's own would be found.
+    """
     known = sorted(known)
     if not known:
         return f"{where}: no such field; none is expected there"
     near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(known)}"
+    listed = f"expected one of {', '.join(known)}{f' ({own})' if own else ''}"
+    hint = f"did you mean {near[0]!r}?" if near else listed
     return f"{where}: no such field; {hint}"
 
 

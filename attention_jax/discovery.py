@@ -6,20 +6,23 @@ name it in the environment variable `ATTENTION_JAX_EXTENSIONS`, several separate
 
 import functools
 import importlib
+import importlib.util
 import os
 import pkgutil
 import sys
+import traceback
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from attention_jax.errors import ConfigError
+from attention_jax.errors import ConfigError, UserError
 from attention_jax.paths import expanded
 
 VARIABLE = "ATTENTION_JAX_EXTENSIONS"
 _PACKAGE = "attention_jax"
+_FOLDER = Path(__file__).parent
 
 
 class Parts:
@@ -52,10 +55,15 @@ class Parts:
         return name in self._files() and self._is_part(name)
 
     def find(self, name: str) -> ModuleType:
-        """Returns the module of a part; raises `KeyError` with the list of names if none."""
+        """Returns the module of a part.
+
+        Raises:
+          KeyError: If there is none, with the list of names, and where one of one's own would be.
+        """
         name = self._former.get(name, name)
         if name not in self:
-            raise KeyError(self.names())
+            own = f"your own: {self._below}/NAME.py in a folder that {VARIABLE} names"
+            raise KeyError(self.names(), own)
         return self._module(name)
 
     def config(self, name: str) -> type:
@@ -84,16 +92,20 @@ class Parts:
           ConfigError: If the variable names something that is not a folder.
         """
         package = importlib.import_module(self._package)
-        below = self._package.removeprefix(f"{_PACKAGE}.").replace(".", os.sep)
         for root in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
             folder = os.path.abspath(expanded(root))
             if not os.path.isdir(folder):
                 raise ConfigError(f"{VARIABLE}: expected folders, found {root!r}")
-            path = os.path.join(folder, below)
+            path = os.path.join(folder, self._below)
             # Python looks for submodules along `__path__`: extensions are imported as any part is.
             if os.path.isdir(path) and path not in package.__path__:
                 package.__path__.append(path)
         return list(package.__path__)
+
+    @property
+    def _below(self) -> str:
+        """Where its files are, below the package and below folders of extensions."""
+        return self._package.removeprefix(f"{_PACKAGE}.").replace(".", os.sep)
 
     def _is_part(self, name: str) -> bool:
         return hasattr(self._module(name), self._defines)
@@ -109,7 +121,21 @@ def module_of(config: Any) -> ModuleType:
 
 @functools.cache
 def _imported(name: str) -> ModuleType:
-    return importlib.import_module(name)
+    try:
+        return importlib.import_module(name)
+    except UserError:
+        raise
+    except Exception as error:  # of a file that anybody may have written
+        spec = importlib.util.find_spec(name)
+        path = "" if spec is None else spec.origin or ""
+        if Path(path).is_relative_to(_FOLDER):
+            raise
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [frame.lineno for frame in frames if frame.filename == path]
+        where = ":".join([path, *map(str, lines[-1:])])
+        raise ConfigError(
+            f"{where}: expected a file that can be imported, found {type(error).__name__}: {error}"
+        ) from error
 
 
 def _holds(path: str, name: str) -> bool:

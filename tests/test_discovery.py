@@ -5,11 +5,12 @@ import sys
 
 import pytest
 
+from attention_jax.config_choices import Choices
 from attention_jax.discovery import VARIABLE
 from attention_jax.errors import ConfigError
 from attention_jax.layers.mechanism import MECHANISMS
 from attention_jax.layers.refinement import REFINEMENTS
-from attention_jax.runs.config import from_config_dict, to_plain
+from attention_jax.runs.config import from_config_dict, template, to_plain
 from configs import quickstart
 
 MECHANISM = '''
@@ -97,3 +98,32 @@ def test_a_folder_of_extensions_that_is_not_there_is_refused(tmp_path, monkeypat
     monkeypatch.setenv(VARIABLE, f"{tmp_path}:{missing}")
     with pytest.raises(ConfigError, match=f"{VARIABLE}: expected folders, found '{missing}'"):
         REFINEMENTS.names()
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("\n\nimport no_such_module\n", ":3: expected .*, found ModuleNotFoundError: No module"),
+        ("def (:\n", ": expected a file that can be imported, found SyntaxError: "),
+    ],
+)
+def test_a_file_that_cannot_be_imported_is_named_in_one_line(extension, text, found):
+    extension("refinements", "unready", text)
+    with pytest.raises(ConfigError, match=f"layers/refinements/unready.py{found}") as caught:
+        REFINEMENTS.names()
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_part_is_told_where_ones_own_would_be(tmp_path, monkeypatch):
+    monkeypatch.setenv(VARIABLE, str(tmp_path))  # where there is none
+    for group, kind, chosen in (
+        ({"model": {"attention": {"name": "weary"}}}, "layers/mechanisms", ()),
+        ({"objectives": {"diagonal": {}}}, "objectives", ()),
+        ({}, "objectives", [("objectives.diagonal.weight", 0.1)]),
+    ):
+        values = quickstart.get_config()
+        values.update(group)
+        with pytest.raises(ConfigError) as found:
+            template(values, Choices(chosen))
+        own = f" (your own: {kind}/NAME.py in a folder that {VARIABLE} names)"
+        assert str(found.value).endswith(own)

@@ -42,7 +42,7 @@ def carried_out() -> int:
     measure = chosen_measure(cli.value("metric"), sweep)
     number, code = cli.value("arguments"), 0
     if number is not None:
-        print(*_train_arguments(_numbered(sweep, str(number))), sep="\n")
+        print(*_train_arguments(_numbered(sweep, str(number), "arguments")), sep="\n")
         return 0
     chosen = _chosen(sweep)
     if cli.value("list"):
@@ -135,9 +135,10 @@ def _chosen(sweep: Any) -> list:
     return [run for run in runs if not cells or run.cell in cells]
 
 
-def _numbered(sweep: Any, text: str) -> Any:
+def _numbered(sweep: Any, text: str, option: str = "run") -> Any:
     if not text.isdecimal() or int(text) >= len(sweep.runs):
-        raise UserError(f"--run: expected a number from 0 to {len(sweep.runs) - 1}, found {text!r}")
+        last = len(sweep.runs) - 1
+        raise UserError(f"--{option}: expected a number from 0 to {last}, found {text!r}")
     return sweep.runs[int(text)]
 
 

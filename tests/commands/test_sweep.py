@@ -118,7 +118,7 @@ def test_mistakes_are_one_line_and_leave_nothing(launch, workdir, arguments, wor
     [
         ("--only=b", "--only: expected some of config, found 'b'"),
         ("--run=1", "--run: expected a number from 0 to 0, found '1'"),
-        ("--arguments=7", "--run: expected a number from 0 to 0, found '7'"),
+        ("--arguments=7", "--arguments: expected a number from 0 to 0, found '7'"),
         ("--metric=mine", "--metric: expected mine:min or mine:max"),
         ("--report_only", "expected a finished run, found none"),
     ],

@@ -15,6 +15,7 @@ from attention_jax.ops.summation import upcast
 from tests.conformance import (
     test_calls,
     test_depths,
+    test_fewer_slots,
     test_mechanisms,
     test_objectives,
     test_rows_alone,
@@ -42,7 +43,8 @@ def _score(params, query, memory, state, positions):
 
 
 def test_each_has_a_test_and_a_part_that_keeps_it(repository):
-    files = test_calls, test_depths, test_mechanisms, test_objectives, test_rows_alone
+    files = (test_calls, test_depths, test_fewer_slots, test_mechanisms, test_objectives,
+             test_rows_alone)  # fmt: skip
     tests = {name: test for file in files for name, test in inspect.getmembers(file)
              if name.startswith("test_") and callable(test)}  # fmt: skip
     assert set(RULES) <= set(tests)
