@@ -79,6 +79,8 @@ class Translator:
         lines: Sequence[str],
         further: Mapping[str, Sequence[str]] = {},  # noqa: B006
         prefixes: Sequence[str] | None = None,
+        *,
+        progress: Callable[[int], None] = lambda done: None,
     ) -> list[Translation]:
         """Translates lines in order; a blank line has no output.
 
@@ -89,6 +91,7 @@ class Translator:
           further: Those of each further source that the model reads, by its name.
           prefixes: What the output of each line begins with, blank where it is free; see
             `decoding.prefixes`.
+          progress: Called with the number of lines that are done so far.
 
         Raises:
           DataError: If a line is too long, no output can begin with it or its prefix, or what it
@@ -119,8 +122,10 @@ class Translator:
         if begun is not None:
             numbers = [number + 1 for number in full]
             inputs, told = with_prefixes(run, inputs, [begun[number] for number in full], numbers)
+        blank = len(texts) - len(full)
+        decode = functools.partial(self._decode, progress=lambda done: progress(blank + done))
         with said_of(run.place):
-            found = self._decode(run.params, inputs, run.config.data) if full else []
+            found = decode(run.params, inputs, run.config.data) if full else []
         nothing = np.zeros(0, np.int32)
         translations = [Translation(text, nothing, ()) for text in texts]
         for place, (number, hypotheses) in enumerate(zip(full, found, strict=True)):
