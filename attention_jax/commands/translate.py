@@ -23,8 +23,6 @@ An empty line gives an empty line; a language model goes on from every line. All
 order mark and Windows line ends are tolerated, anything else is refused before it is translated.
 """
 
-import contextlib
-
 from absl import flags
 
 from attention_jax.commands import cli, streams, trained_runs
@@ -47,7 +45,6 @@ def main() -> None:
     from attention_jax.data.lines import read_standard_input
     from attention_jax.decoding.online import translate_standard_input
     from attention_jax.decoding.translate import Translator, check_aligning
-    from attention_jax.runs.progress import Counter
 
     run = trained_runs.loaded()
     check_aligning(run, *filter(cli.value, ("alignments", "plot", "weights")))
@@ -56,10 +53,7 @@ def main() -> None:
         return streams.write(translate_standard_input(run, *filter(cli.value, flags_of_lines)))
     translator = Translator(run, nbest=cli.value("nbest"))
     texts = read_standard_input(), cli.named_texts("source")  # all, before the first output
-    prefixes, counter = cli.lines_of("prefix"), Counter("translating", len(texts[0]))
-    with contextlib.closing(counter):
-        counter.update(0)
-        translations = translator.translate(*texts, prefixes, progress=counter.update)
+    translations = translator.translate(*texts, cli.lines_of("prefix"), counted=True)
     further = {name: cli.value(name) for name in ("alignments", "explain")}
     streams.write(f"{line}\n" for line in translator.format(translations, **further))
     if plot:
