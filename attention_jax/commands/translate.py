@@ -53,7 +53,7 @@ def main() -> None:
         return streams.write(translate_standard_input(run, *filter(cli.value, flags_of_lines)))
     translator = Translator(run, nbest=cli.value("nbest"))
     texts = read_standard_input(), cli.named_texts("source")  # all, before the first output
-    translations = translator.translate(*texts, cli.lines_of("prefix"))
+    translations = translator.translate(*texts, cli.lines_of("prefix"), counted=True)
     further = {name: cli.value(name) for name in ("alignments", "explain")}
     streams.write(f"{line}\n" for line in translator.format(translations, **further))
     if plot:

@@ -37,6 +37,20 @@ _LEAST_ROOM = 16  # tokens of the source that a program is first compiled for
 def check_online(run: TrainedRun) -> None:
     """Raises `UserError` for a run that cannot write before it has read its whole source."""
     search, model = run.config.search, run.model
+    # What no option mends comes first.
+    if not run.links_tokens:
+        raise UserError("--online: expected a model that attends to its source, found none")
+    reason = why_it_waits(model)
+    if reason is not None:
+        raise UserError(f"--online: {reason}")
+    source = model.begins_from
+    # Tags and the like would have to be known before their line has been read.
+    further = set(model.fields) - set(arrays_of(source))
+    if further:
+        raise UserError(
+            f"--online: expected a model that reads nothing but {source!r}, found "
+            f"{', '.join(sorted(further))}"
+        )
     if search.method != "greedy":
         raise UserError(
             f"--online: expected --search.method=greedy, for what is written stays, found "
@@ -53,19 +67,6 @@ def check_online(run: TrainedRun) -> None:
         raise UserError(
             f"--online: expected --search.dtype=float32, found {search.dtype!r}: a word at a time "
             "gains nothing from less"
-        )
-    if not run.links_tokens:
-        raise UserError("--online: expected a model that attends to its source, found none")
-    reason = why_it_waits(model)
-    if reason is not None:
-        raise UserError(f"--online: {reason}")
-    source = model.begins_from
-    # Tags and the like would have to be known before their line has been read.
-    further = set(model.fields) - set(arrays_of(source))
-    if further:
-        raise UserError(
-            f"--online: expected a model that reads nothing but {source!r}, found "
-            f"{', '.join(sorted(further))}"
         )
 
 

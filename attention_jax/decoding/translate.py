@@ -1,5 +1,6 @@
 """Translation: decodes lines of text with a trained model, and formats n-best lists."""
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,6 +20,7 @@ from attention_jax.decoding.searcher import Hypothesis, Searcher
 from attention_jax.errors import ConfigError, DataError, UserError
 from attention_jax.runs.divergence import said_of
 from attention_jax.runs.load import TrainedRun
+from attention_jax.runs.progress import Counter
 from attention_jax.search import SearchConfig
 from attention_jax.types import SpecialIds
 
@@ -79,6 +81,8 @@ class Translator:
         lines: Sequence[str],
         further: Mapping[str, Sequence[str]] = {},  # noqa: B006
         prefixes: Sequence[str] | None = None,
+        *,
+        counted: bool = False,
     ) -> list[Translation]:
         """Translates lines in order; a blank line has no output.
 
@@ -89,6 +93,7 @@ class Translator:
           further: Those of each further source that the model reads, by its name.
           prefixes: What the output of each line begins with, blank where it is free; see
             `decoding.prefixes`.
+          counted: Whether a terminal is shown how many are done.
 
         Raises:
           DataError: If a line is too long, no output can begin with it or its prefix, or what it
@@ -119,8 +124,12 @@ class Translator:
         if begun is not None:
             numbers = [number + 1 for number in full]
             inputs, told = with_prefixes(run, inputs, [begun[number] for number in full], numbers)
-        with said_of(run.place):
-            found = self._decode(run.params, inputs, run.config.data) if full else []
+        counter = Counter("translating", len(full))
+        count = counter.update if counted else lambda done: None
+        decode = functools.partial(self._decode, progress=count)
+        with said_of(run.place), contextlib.closing(counter):
+            count(0)
+            found = decode(run.params, inputs, run.config.data) if full else []
         nothing = np.zeros(0, np.int32)
         translations = [Translation(text, nothing, ()) for text in texts]
         for place, (number, hypotheses) in enumerate(zip(full, found, strict=True)):

@@ -10,6 +10,7 @@ SHOWN = (
     "aer", "aer_threshold", "aer_reverse", "aer_grow_diag", "match", "average_lagging",
     "perplexity", "accuracy",
 )  # fmt: skip
+_SIGNATURE = "_signature"  # of a metric that is a text, kept with how a split was evaluated
 
 
 def format_results(
@@ -33,7 +34,9 @@ def format_results(
         found = [name for name in (*shown, *SHOWN) if metrics.get(name) is not None]
         values = [f"{name} {metrics[name]:.2f}" for name in found]
         lines.append(f"{split:<11} {'  '.join(values)}")
-        lines += [] if table is None else table(metrics)
+        known = directory.recorded_evaluation(split)
+        signatures = {name: text for name, text in known.items() if name.endswith(_SIGNATURE)}
+        lines += [] if table is None else table({**metrics, **signatures})
     # The page of the split that was evaluated last.
     pages = [page for split in splits or () for page in directory.pages(split) if page.exists()]
     opened = f"; open {pages[-1]}" if pages else ""

@@ -65,12 +65,17 @@ class SizeOfText:
 
 
 def suited(
-    size: SizeOfText, rows: int, kind: str | None = None, decoder: str | None = None
+    size: SizeOfText,
+    rows: int,
+    kind: str | None = None,
+    decoder: str | None = None,
+    steps: int | None = None,
 ) -> dict[str, Any]:
     """Settings by size: returns what suits a text, by the paths of the config's fields.
 
       epochs = 10 sqrt(30000 / pairs),   updates = epochs pairs / rows
-      warm-up = updates / 10, at most 400;   subwords = words / 16, from 500 to 8000
+      warm-up = updates / 10, at most 400, of a shorter training of its own updates
+      subwords = words / 16, from 500 to 8000
       dropout = base + 0.1 log_5(30000 / pairs), from base to base + 0.2
 
     and for the Transformer 30 in place of 10, 800 of 400, 0.05 of 0.1 and 0.1 of 0.2.
@@ -80,6 +85,7 @@ def suited(
       rows: Pairs in a batch.
       kind: How text becomes tokens, if that is given.
       decoder: Name of the decoder; None for a recurrent one.
+      steps: Length of the training in updates, if that is given.
 
     Returns:
       Values of the fields: length and intervals of training, warm-up, dropout, how BLEU finds
@@ -91,6 +97,8 @@ def suited(
     ratio = _TUNED_PAIRS / size.pairs
     epochs = round(usual * math.sqrt(ratio), 1)
     updates = max(1, round(epochs * math.ceil(size.pairs / rows)))
+    if steps is not None:
+        updates = max(1, min(steps, updates))
     warmup = _WARMUP_OF_TRANSFORMER if is_transformer else _WARMUP
     interval = min(500, max(25, round(updates / 8 / 25) * 25))
     kind = kind or ("bpe" if size.has_spaces else "characters")
@@ -159,7 +167,8 @@ def settled(
         pairs = _training_pairs(data) if size is None else []
         size = SizeOfText.of(pairs) if pairs else size or USUAL
         kind = chosen.get(_KIND) or _value(config, _KIND)
-        values = suited(size, rows, kind, _value(config, _DECODER))
+        steps = _given_steps(config, math.ceil(size.pairs / rows))
+        values = suited(size, rows, kind, _value(config, _DECODER), steps)
         new = {path: value for path, value in values.items() if path in left}
         chosen |= new
         if pairs:
@@ -171,6 +180,14 @@ def settled(
             del group[field]  # a placeholder, whose type may be another
             group[field] = chosen[path]
     return config
+
+
+def _given_steps(config: ConfigDict, steps_of_epoch: int) -> int | None:
+    """Returns the length that a config gives, in updates; None where it leaves that to the text."""
+    steps, epochs = (_value(config, f"training.{field}") for field in ("num_steps", "num_epochs"))
+    lengths = [] if steps is None else [steps]
+    lengths += [] if epochs is None else [round(epochs * steps_of_epoch)]
+    return min(lengths, default=None)
 
 
 def _open(config: ConfigDict, path: str) -> ConfigDict | None:

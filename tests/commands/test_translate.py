@@ -1,5 +1,10 @@
 """`launch.translate`: one line in, one line out, whatever the lines are."""
 
+import os
+import pty
+import subprocess
+import sys
+
 import pytest
 
 
@@ -57,6 +62,20 @@ def test_translate_draws_nothing_where_there_is_no_output(translate, tmp_path):
     assert (result.code, result.out) == (0, "\n\n")
     assert result.err.endswith("a.png: not drawn, for there is no line with an output\n")
     assert not (tmp_path / "a.png").exists()
+
+
+def test_translate_says_on_a_terminal_how_many_lines_are_done(trained, repository):
+    terminal, its_end = pty.openpty()
+    result = subprocess.run(
+        [sys.executable, "-m", "launch.translate", f"--workdir={trained}"],
+        cwd=repository, input=b"12\n\n3\n", stdout=subprocess.PIPE, stderr=its_end, check=True,
+    )  # fmt: skip
+    os.close(its_end)
+    assert result.stdout == b"one two\n\nthree\n"
+    shown = os.read(terminal, 10_000).decode()
+    os.close(terminal)
+    assert "\rtranslating 0/2" in shown and "\rtranslating 2/2" in shown
+    assert shown.endswith(" \r")  # and takes it away again
 
 
 @pytest.mark.parametrize(

@@ -198,8 +198,6 @@ def test_searches_and_flags_that_do_not_fit_are_refused(tmp_path):
 def test_command_answers_with_one_line(launch, trained):
     arguments = [f"--workdir={trained}", "--online"]
     error = launch("translate", *arguments, stdin=b"12\n").error
-    assert error.startswith("--online: expected --search.method=greedy")
-    error = launch("translate", *arguments, "--search.method=greedy", stdin=b"12\n").error
     assert error.startswith("--online: model.sources.source.encoder: expected annotations that")
 
 

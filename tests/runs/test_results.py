@@ -1,3 +1,4 @@
+from attention_jax.data.tasks.translate import TASK
 from attention_jax.runs.results import format_results
 from attention_jax.runs.run_directory import RunDirectory
 
@@ -14,6 +15,15 @@ def test_what_the_task_shows_comes_first_and_the_rest_is_in_the_file(tmp_path):
     first, *others = format_results(directory, ["bleu"], ["test"]).splitlines()
     assert first.split() == ["test", "bleu", "1.00", "perplexity", "3.00"]
     assert others == [f"Everything is in {tmp_path}"]
+
+
+def test_signatures_that_an_evaluation_recorded_stand_below_its_scores(tmp_path):
+    for directory in (RunDirectory(tmp_path), RunDirectory(tmp_path).evaluation("news")):
+        directory.add_results("test", {"bleu": 1.0})
+        directory.record_evaluation("test", {"bleu_signature": "nrefs:1", "text": "0123"})
+        first, second, _ = format_results(directory, ["bleu"], table=TASK.table).splitlines()
+        assert first == "test        bleu 1.00"
+        assert second == "       bleu nrefs:1"
 
 
 def test_the_last_line_names_the_page_of_the_split_that_was_evaluated_last(tmp_path):

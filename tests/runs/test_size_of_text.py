@@ -187,6 +187,18 @@ def test_what_is_given_stays(text):
     assert given.data.subwords.size is None  # what was passed is not changed
 
 
+@pytest.mark.parametrize(
+    ("field", "length", "warmup", "interval"),
+    [("num_steps", 150, 15, 25), ("num_epochs", 4.0, 30, 50), ("num_epochs", 40.0, 168, 200)],
+)
+def test_a_shorter_training_warms_up_and_validates_in_proportion(
+    text, field, length, warmup, interval
+):
+    config = settled(text(**{f"training__{field}": length}), print, SizeOfText(6000, 42_000))
+    assert config.schedule.warmup_steps == warmup
+    assert config.training.evaluate_every_steps == interval
+
+
 def test_other_data_has_nothing_open():
     values, said = bahdanau2015.get_config("multi30k"), []
     assert settled(values, said.append).to_dict() == values.to_dict() and not said
