@@ -467,7 +467,8 @@ def test_train_step_compiles_once_for_each_bucket(tmp_path):
 
 def test_numbers_do_not_depend_on_when_the_update_is_compiled(tmp_path, monkeypatch):
     config = tiny_config(num_steps=8, log_every_steps=8, evaluation={"splits": ()})
-    data = dataclasses.replace(config.data, num_buckets=2, max_train_examples=512)
+    shapes = {"num_buckets": 2, "gradual_shapes": False}  # both in these few steps
+    data = dataclasses.replace(config.data, **shapes, max_train_examples=512)
     config = dataclasses.replace(config, data=data)
     steps = []
 
