@@ -98,6 +98,3 @@ def test_a_shortlist_of_the_lexicon_is_searched_in_validation_and_translation(la
     # What is left out leaves its probability to the others.
     short, whole = (float(answer[2].split()[0]) for answer in answers)
     assert short > whole
-    online = "translate", workdir, "--online", "--search.method=greedy"
-    refused = launch(*online, stdin=b"42\n").error
-    assert refused.startswith("--online: expected --search.shortlist=0, for the source is not yet")

@@ -119,7 +119,9 @@ def test_write_makes_both_files_and_load_reads_them_back(tmp_path):
     page = path.with_suffix(".md").read_text()
     assert page.startswith("# Speed\n\nMedians over rounds")
     assert "\n\n## Napping\n\n| contender |" in page
-    assert "theirs 1.0e-07" in page
+    assert "what equal weights computed: theirs 1.0e-07" in page
+    tied = report.page("Speed", {"nap": [result() | {"near_ties": 1 / 64}]})
+    assert "computed, but for up to 1.6 % of the values, of near ties in a beam: theirs" in tied
     path.write_text("{")
     with pytest.raises(RunDirectoryError, match="expected results as JSON"):
         report.load(path)

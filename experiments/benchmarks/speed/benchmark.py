@@ -190,6 +190,7 @@ def result_of(
         "time": now(),
         "hardware": machine(setting.platform),
         "agreement": agreement,
+        "near_ties": workload.near_ties,
         "contenders": {
             name: _result(each, measured[first], workload.unit) for name, each in measured.items()
         },

@@ -188,7 +188,10 @@ def _notes(result: Mapping[str, Any]) -> list[str]:
     ]
     if result["agreement"]:
         differences = ", ".join(f"{name} {by:.1e}" for name, by in result["agreement"].items())
-        lines += ["", f"Relative difference of what equal weights computed: {differences}."]
+        share = result.get("near_ties", 0.0)
+        tied = f", but for up to {100 * share:.1f} % of the values, of near ties in a beam"
+        but = tied if share else ""
+        lines += ["", f"Relative difference of what equal weights computed{but}: {differences}."]
     return lines
 
 
