@@ -433,8 +433,8 @@ def load(
       *paths: The run directory, or those of runs that predict together.
       search: Fields of the search in place of those of the (first) run's: `{"beam_size": 10}`.
       step: The checkpoint to take, instead of the best one or an average.
-      ensemble: How several predict together: by the mean of their log-probabilities
-        (`log_linear`), or of their probabilities (`mean`).
+      ensemble: How several predict together: by the geometric mean of their
+        probabilities (`log_linear`), made to add up to one again, or by the arithmetic one (`mean`).
       direction: `reverse` asks a model of both directions from target to source.
 
     Raises:
