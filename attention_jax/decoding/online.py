@@ -42,7 +42,9 @@ def check_online(run: TrainedRun) -> None:
     if isinstance(model, Ensemble):
         raise UserError(f"--online: expected one run, found an ensemble of {len(model.members)}")
     if not run.links_tokens:
-        raise UserError("--online: expected a model that attends to tokens of its source, found none")
+        raise UserError(
+            "--online: expected a model that attends to tokens of its source, found none"
+        )
     reason = why_it_waits(model)
     if reason is not None:
         raise UserError(f"--online: {reason}")

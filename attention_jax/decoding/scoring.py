@@ -72,8 +72,8 @@ def given_pairs(
     if not task.continues:
         given = _prepared(run, sources, is_source=not run.is_reverse)
     outputs = _prepared(run, targets, is_source=run.is_reverse)
-    if task.has_labels:
-        _check_labels(run.target_vocabulary, outputs)
+    for number, text in enumerate(outputs, start=1):
+        check_label(run, text, f"pair {number}")
     extras = {name: _beside(run, name, lines) for name, lines in further.items()}
     extras |= task.read(given, data) if task.read else {}
     fields = (*task.fields, *further_fields(task, run.model.fields))
@@ -105,14 +105,15 @@ def check_numbers(number: int, further: Mapping[str, Sequence[str]]) -> None:
             )
 
 
-def _check_labels(vocabulary: Any, labels: Sequence[str]) -> None:
-    known = vocabulary.tokens(range(SpecialIds.COUNT, vocabulary.size))
-    for number, label in enumerate(labels, start=1):
-        if label not in known:
-            raise DataError(
-                f"pair {number}: expected a label of the training documents ({', '.join(known)}), "
-                f"found {label!r:.80}"
-            )
+def check_label(run: TrainedRun, text: str, where: str) -> None:
+    """Raises `DataError` for an output that is no label, of a run that writes labels alone."""
+    vocabulary = run.target_vocabulary
+    if run.task.has_labels and SpecialIds.UNK in vocabulary.encode(text or "?"):
+        known = vocabulary.tokens(range(SpecialIds.COUNT, vocabulary.size))
+        raise DataError(
+            f"{where}: expected a label of the training documents ({', '.join(known)}), found "
+            f"{text!r:.80}"
+        )
 
 
 def _beside(run: TrainedRun, name: str, lines: Sequence[str]) -> Sequence[Any]:

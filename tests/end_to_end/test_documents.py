@@ -78,6 +78,10 @@ def test_given_labels_have_the_scores_of_the_search(run, launch, tmp_path):
     assert mistake in launch(*given, f"--target={target}").error
     evaluated = "evaluate", f"--workdir={workdir}", f"--source={source}", f"--target={target}"
     assert mistake in launch(*evaluated).error
+    target.write_text("\npositive\n")
+    begun = launch("translate", f"--workdir={workdir}", f"--prefix={target}",
+                   stdin=source.read_bytes()).error  # fmt: skip
+    assert begun.endswith(mistake.replace("pair 2", "--prefix line 2").removeprefix("error: "))
     online = launch("translate", f"--workdir={workdir}", "--online", stdin=b"it\n").error
     assert online == "--online: expected a model that attends to tokens of its source, found none"
 
