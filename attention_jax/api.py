@@ -66,7 +66,14 @@ from attention_jax.plotting.attended_picture import AttendedPicture
 from attention_jax.plotting.canvases import attended_canvases
 from attention_jax.plotting.curves import read_metrics
 from attention_jax.plotting.heat_map import HeatMap, heat_map_grid
-from attention_jax.python_arguments import by_argument, in_arguments
+from attention_jax.python_arguments import (
+    by_argument,
+    check_paths,
+    check_shown,
+    check_text,
+    check_texts,
+    in_arguments,
+)
 from attention_jax.runs.config import from_config_dict
 from attention_jax.runs.config_file import load_config
 from attention_jax.runs.ensemble import ensemble_of
@@ -207,7 +214,7 @@ class Run:
         Raises:
           UserError: As `translate`, and if the search does not keep as many.
         """
-        _check_texts({**further, "lines": lines, "prefixes": prefixes or []})
+        check_texts({**further, "lines": lines, "prefixes": prefixes or []})
         if heads:
             self._check_attending()
         translations = self._translator(nbest).translate(lines, further, prefixes)
@@ -272,7 +279,7 @@ class Run:
         Raises:
           UserError: If their numbers differ, or one cannot be read.
         """
-        _check_texts({**further, "sources": sources, "targets": targets})
+        check_texts({**further, "sources": sources, "targets": targets})
         return self._scorer(given_pairs(self.trained, sources, targets, further))
 
     @by_argument(**_OF_EVALUATION)
@@ -309,7 +316,7 @@ class Run:
           UserError: If their numbers differ, one cannot be read, another text of this name was
             evaluated before, or gold links do not fit the texts or the model.
         """
-        _check_texts({**further, "sources": sources, "targets": targets})
+        check_texts({**further, "sources": sources, "targets": targets})
         check_further(self.trained, further)
         links = GoldFiles.given(gold, gold_base, gold_sources, gold_targets)
         texts = GivenTexts(name, sources, targets, further)
@@ -342,7 +349,8 @@ class Run:
     def _check_attending(self) -> None:
         if not self.trained.links_tokens:
             raise UserError(
-                f"{self.directory}: expected a model that attends to its source, found none"
+                f"{self.directory}: expected a model that attends to tokens of its source, "
+                "found none"
             )
 
     @by_argument()
@@ -372,6 +380,7 @@ class Run:
         return found
 
     def _pair(self, source: str, target: str, further: Mapping[str, str]) -> Split:
+        check_text(source=source, target=target, **further)
         others = {name: [text] for name, text in further.items()}
         return given_pairs(self.trained, [source], [target], others)
 
@@ -391,6 +400,7 @@ class Run:
           UserError: If there is nothing to draw, or the model attends to nothing.
         """
         check_aligning(self.trained, "plot")
+        check_shown(shown)
         drawn = [one for one in shown if len(one.tokens)]
         if not drawn:
             raise UserError("plot: expected outputs or attention, found none with any token")
@@ -433,16 +443,15 @@ def load(
       *paths: The run directory, or those of runs that predict together.
       search: Fields of the search in place of those of the (first) run's: `{"beam_size": 10}`.
       step: The checkpoint to take, instead of the best one or an average.
-      ensemble: How several predict together: by the mean of their log-probabilities
-        (`log_linear`), or of their probabilities (`mean`).
+      ensemble: How several predict together: by the geometric mean of their
+        probabilities, made to add up to one again (`log_linear`), or by the arithmetic (`mean`).
       direction: `reverse` asks a model of both directions from target to source.
 
     Raises:
       UserError: If one is not the directory of a trained run, a field does not fit, the runs do
         not fit each other, or one goes from source to target only.
     """
-    if not paths:
-        raise UserError("paths: expected the directory of a run, found none")
+    check_paths(paths)
     for name, given, known in (
         ("ensemble", ensemble, COMBINATIONS),
         ("direction", direction, _DIRECTIONS),
@@ -489,9 +498,3 @@ def train(
 
 def _note(line: str) -> None:
     print(line, file=sys.stderr)
-
-
-def _check_texts(named: Mapping[str, Sequence[str]]) -> None:
-    for name, texts in named.items():
-        if isinstance(texts, str):
-            raise UserError(f"{name}: expected a list of texts, found one text, {texts!r:.80}")

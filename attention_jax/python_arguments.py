@@ -6,8 +6,9 @@ option in which it was made: `--prefix line 2` is `prefixes[1]` to who calls `ru
 
 import contextlib
 import functools
+import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from attention_jax.errors import UserError
@@ -51,6 +52,46 @@ def in_arguments(text: str, names: Mapping[str, str] = {}) -> str:  # noqa: B006
     parts = _QUOTED.split(text)  # at odd places what is quoted
     parts[::2] = [_renamed(part, names) for part in parts[::2]]
     return "".join(parts)
+
+
+def check_paths(paths: Sequence[Any]) -> None:
+    """Raises `UserError` unless there are directories of runs, each an argument of its own."""
+    if not paths:
+        raise UserError("paths: expected the directory of a run, found none")
+    for path in paths:
+        if not isinstance(path, str | os.PathLike):
+            raise UserError(
+                "paths: expected the directory of a run, or several as load('runs/one', "
+                f"'runs/two'), found {path!r:.80}"
+            )
+
+
+def check_texts(named: Mapping[str, Any]) -> None:
+    """Raises `UserError` unless every argument is a list of texts."""
+    for name, texts in named.items():
+        if isinstance(texts, str):
+            raise UserError(f"{name}: expected a list of texts, found one text, {texts!r:.80}")
+        if not isinstance(texts, Iterable):
+            raise UserError(f"{name}: expected a list of texts, found {texts!r:.80}")
+        for number, text in enumerate(texts):
+            check_text(**{f"{name}[{number}]": text})
+
+
+def check_text(**named: Any) -> None:
+    """Raises `UserError` unless every argument is a text."""
+    for name, text in named.items():
+        if not isinstance(text, str):
+            raise UserError(f"{name}: expected a text, found {text!r:.80}")
+
+
+def check_shown(shown: Sequence[Any]) -> None:
+    """Raises `UserError` unless all is what `Run.plot` draws."""
+    for one in shown:
+        if not hasattr(one, "tokens"):
+            raise UserError(
+                "plot: expected outputs or attention, of several as plot(*outputs), found "
+                f"{one!r:.80}"
+            )
 
 
 @contextlib.contextmanager

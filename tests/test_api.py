@@ -185,7 +185,7 @@ def test_translate_gives_the_heads_of_what_it_has_written(transformer, launch, t
 
 def test_a_model_that_attends_to_nothing_has_no_heads(run, monkeypatch):
     monkeypatch.setattr(type(run.trained), "links_tokens", False)
-    with pytest.raises(UserError, match="expected a model that attends to its source, found none"):
+    with pytest.raises(UserError, match="that attends to tokens of its source, found none"):
         run.translate(["123"], heads=True)
     assert run.translate(["123"])[0].text == "one two three"
 

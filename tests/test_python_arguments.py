@@ -6,7 +6,14 @@ import pytest
 
 from attention_jax import api
 from attention_jax.errors import ConfigError, UserError
-from attention_jax.python_arguments import by_argument, in_arguments
+from attention_jax.python_arguments import (
+    by_argument,
+    check_paths,
+    check_shown,
+    check_text,
+    check_texts,
+    in_arguments,
+)
 
 TRANSLATION = {"source": "further", "prefix": "prefixes"}
 
@@ -147,3 +154,26 @@ def test_a_long_message_is_cut_after_it_was_told():
     with pytest.raises(UserError) as error:
         call()
     assert len(str(error.value)) == 500 and str(error.value).startswith("config: expected x")
+
+
+@pytest.mark.parametrize(
+    ("check", "given", "message"),
+    [
+        (check_texts, {"lines": "one"}, "lines: expected a list of texts, found one text, 'one'"),
+        (check_texts, {"lines": ["one", 1]}, "lines[1]: expected a text, found 1"),
+        (check_texts, {"lines": None}, "lines: expected a list of texts, found None"),
+        (check_paths, [["a", "b"]], "as load('runs/one', 'runs/two'), found ['a', 'b']"),
+        (check_paths, [], "paths: expected the directory of a run, found none"),
+        (check_shown, [["output"]], "of several as plot(*outputs), found ['output']"),
+    ],
+)
+def test_arguments_of_another_kind_are_one_line(check, given, message):
+    with pytest.raises(UserError) as error:
+        check(given)
+    assert message in str(error.value)
+
+
+def test_a_text_is_a_text():
+    check_texts({"lines": ["one"]})
+    with pytest.raises(UserError, match=r"source: expected a text, found \['one'\]"):
+        check_text(source=["one"])

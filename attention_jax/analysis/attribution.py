@@ -114,8 +114,7 @@ def check_attributable(
     model = run.model
     if not isinstance(model, AttributableModel) or model.begins_from not in texts:
         raise UserError(
-            f"{where}: expected a model whose sources are texts, found one that begins from "
-            f"{model.begins_from!r}"
+            f"{where}: expected a model whose source is a sequence of tokens, found another"
         )
     batch = next(iter(make_eval_batches(split.select([0]), run.config.data)))
     for name in methods:

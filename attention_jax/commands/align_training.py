@@ -77,11 +77,10 @@ def define_apply_flags() -> None:
 def apply() -> None:
     """Word alignment: links text with an aligner or a run that is trained, and scores its pairs."""
     output, scores = check_files(["source", "target", "model"], ["output", "scores"])
-    if bool(cli.value("model")) == bool(cli.value("run")):
-        raise UserError("--model: expected either this or --run")
+    given = cli.either("model", "run")
     if cli.value("reverse") and not cli.value("run"):
         raise UserError("--reverse: expected only beside --run")
-    aligned = _by_model() if cli.value("model") else _by_runs()
+    aligned = _by_model() if given == "model" else _by_runs()
     if output is not None:
         write_links(output, combined(aligned.links, aligned.chosen, cli.value("order")))
     if scores is not None:

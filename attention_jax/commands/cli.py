@@ -146,16 +146,21 @@ def _texts(workdir: str) -> dict[str, str]:
     return {field.removeprefix("data."): path for field, path in texts(config).items()}
 
 
-def directories(text: str) -> list[str]:
+def directories(text: str, name: str = "workdir") -> list[str]:
     """Divides a flag's value at commas, but for those in the name of a directory that is there.
 
     A directory may be followed by `@STEP`.
+
+    Raises:
+      UserError: If there is nothing before, between or after commas.
     """
     found, left = [], text.split(",")
     while left:
         taken = next((n for n in range(len(left), 1, -1) if _is_directory(",".join(left[:n]))), 1)
         found.append(",".join(left[:taken]))
         left = left[taken:]
+    if "" in found:
+        raise UserError(f"--{name}: expected directories with commas between, found {text!r}")
     return found
 
 
@@ -179,6 +184,19 @@ def require(name: str) -> str:
     if not value:
         raise UserError(f"--{name}: expected a value, found none")
     return value
+
+
+def either(first: str, second: str) -> str:
+    """Returns the name of the one of two flags that has a value.
+
+    Raises:
+      UserError: If both have one, or neither.
+    """
+    given = [name for name in (first, second) if value(name)]
+    if len(given) != 1:
+        found = "both" if given else "neither"
+        raise UserError(f"--{first}: expected either this or --{second}, found {found}")
+    return given[0]
 
 
 def value(name: str) -> Any:

@@ -38,7 +38,7 @@ def main() -> None:
     from attention_jax.analysis import evaluation_request as requests
 
     asked = {name: cli.value(name) for name in requests.FLAGS}
-    asked["against"] = cli.directories(asked["against"]) if asked["against"] else ()
+    asked["against"] = cli.directories(asked["against"], "against") if asked["against"] else ()
     run = trained_runs.loaded(moved=cli.moved_texts())
     if any(map(cli.value, GIVEN)):
         others = requests.further_sources(against=asked["against"], reverse=asked["reverse"])

@@ -29,7 +29,6 @@ EOS included. Of n-best lists, `LINE ||| OUTPUT ||| LOG_PROBABILITY SCORE`, as l
 from absl import flags
 
 from attention_jax.commands import cli, streams, trained_runs
-from attention_jax.errors import UserError
 
 
 def define_flags() -> None:
@@ -47,9 +46,8 @@ def main() -> None:
 
     run = trained_runs.loaded()
     check_aligning(run, *filter(cli.value, ("alignments",)))
-    if (cli.value("target") is None) == (cli.value("nbest") is None):
-        raise UserError("--target: expected either this or --nbest")
-    lines, given = (ranked_lists, "nbest") if cli.value("nbest") else (scored_lines, "target")
+    given = cli.either("target", "nbest")
+    lines = ranked_lists if given == "nbest" else scored_lines
     source, others = None, {}
     if not run.task.continues:
         source, others = trained_runs.sources(run.further_sources)

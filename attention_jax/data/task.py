@@ -71,6 +71,7 @@ class Task:
       longest_text: The most characters of a user's text.
       continues: Whether an output continues its input, as with a language model. The input may then
         be empty but have no unknown words, and outputs are not scored: only losses are measured.
+      has_labels: Whether an output is one of the training's labels, and none other can be written.
       prepare: Function that brings a user's text into the form of the data.
       read: Function from a user's texts to values of fields that these do not tell by themselves,
         such as frames of the sound files that they name; None where texts tell everything.
@@ -104,6 +105,7 @@ class Task:
     source_form: str = "sequence"
     longest_text: int = MAX_LINE_CHARACTERS
     continues: bool = False
+    has_labels: bool = False
     prepare: Callable[..., str] = prepare
     read: Callable[[Sequence[str], DataConfig], Mapping[str, Sequence[Any]]] | None = None
     beside: Mapping[str, Callable[[Sequence[str], DataConfig], Sequence[Any]]] = (

@@ -21,6 +21,7 @@ from attention_jax.data.incoming import incoming_lines, incoming_tokens
 from attention_jax.decoding.searcher import usual_length
 from attention_jax.errors import DivergenceError, UserError
 from attention_jax.evaluation.latency import STOPPED
+from attention_jax.models.ensemble import Ensemble
 from attention_jax.models.online import why_it_waits
 from attention_jax.runs.divergence import said_of
 from attention_jax.runs.load import TrainedRun
@@ -38,8 +39,12 @@ def check_online(run: TrainedRun) -> None:
     """Raises `UserError` for a run that cannot write before it has read its whole source."""
     search, model = run.config.search, run.model
     # What no option mends comes first.
+    if isinstance(model, Ensemble):
+        raise UserError(f"--online: expected one run, found an ensemble of {len(model.members)}")
     if not run.links_tokens:
-        raise UserError("--online: expected a model that attends to its source, found none")
+        raise UserError(
+            "--online: expected a model that attends to tokens of its source, found none"
+        )
     reason = why_it_waits(model)
     if reason is not None:
         raise UserError(f"--online: {reason}")

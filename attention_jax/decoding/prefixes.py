@@ -18,6 +18,7 @@ from attention_jax.data.field import Field
 from attention_jax.data.text.extended_vocabulary import extended
 from attention_jax.data.text.symbol_kinds import WITH_STEPS
 from attention_jax.data.text.told_words import told_words
+from attention_jax.decoding.scoring import check_label
 from attention_jax.errors import DataError, UserError
 from attention_jax.runs.load import TrainedRun
 from attention_jax.types import SpecialIds
@@ -56,7 +57,7 @@ def with_prefixes(
       The inputs, and what the unknown words of each prefix are, as `told_words` has them.
 
     Raises:
-      DataError: If a prefix leaves an output no room for its end.
+      DataError: If a prefix leaves an output no room for its end, or is no label where outputs are.
     """
     first = [run.config.search.first_token]
     found: list[Int[np.ndarray, " _"]] = []
@@ -64,6 +65,8 @@ def with_prefixes(
     for place, text in enumerate(texts):
         vocabulary = extended(run.target_vocabulary, inputs.own_words[place])
         ids = vocabulary.encode(text) if text.strip() else []
+        if ids:
+            check_label(run, text, f"--prefix line {numbers[place]}")
         told.append(told_words(vocabulary, ids, text))
         # What all outputs begin with is no part of a prefix, which stands behind it.
         found.append(np.array(ids[1:] if ids[:1] == first else ids, np.int32))

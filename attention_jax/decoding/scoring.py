@@ -18,7 +18,7 @@ from attention_jax.decoding.forced_decoding import kept_attention
 from attention_jax.errors import DataError, DivergenceError
 from attention_jax.runs.load import TrainedRun
 from attention_jax.search.lengths import length_penalty
-from attention_jax.types import Array, Batch, Model, Params
+from attention_jax.types import Array, Batch, Model, Params, SpecialIds
 
 _BLOCK = 1024  # pairs that are scored before the first of them is printed
 
@@ -72,6 +72,8 @@ def given_pairs(
     if not task.continues:
         given = _prepared(run, sources, is_source=not run.is_reverse)
     outputs = _prepared(run, targets, is_source=run.is_reverse)
+    for number, text in enumerate(outputs, start=1):
+        check_label(run, text, f"pair {number}")
     extras = {name: _beside(run, name, lines) for name, lines in further.items()}
     extras |= task.read(given, data) if task.read else {}
     fields = (*task.fields, *further_fields(task, run.model.fields))
@@ -101,6 +103,17 @@ def check_numbers(number: int, further: Mapping[str, Sequence[str]]) -> None:
             raise DataError(
                 f"{name}: expected one for each of the {number} sources, found {len(texts)}"
             )
+
+
+def check_label(run: TrainedRun, text: str, where: str) -> None:
+    """Raises `DataError` for an output that is no label, of a run that writes labels alone."""
+    vocabulary = run.target_vocabulary
+    if run.task.has_labels and SpecialIds.UNK in vocabulary.encode(text or "?"):
+        known = vocabulary.tokens(range(SpecialIds.COUNT, vocabulary.size))
+        raise DataError(
+            f"{where}: expected a label of the training documents ({', '.join(known)}), found "
+            f"{text!r:.80}"
+        )
 
 
 def _beside(run: TrainedRun, name: str, lines: Sequence[str]) -> Sequence[Any]:
@@ -175,9 +188,12 @@ class Scorer:
         if "weights" in arrays:
             width = int(batch[f"{self._run.model.begins_from}_mask"][row].sum())
             weights = arrays["weights"][row, :length, :width]
-        divisor = float(length_penalty(self._run.config.search, jnp.int32(length)))
+        tokens = split.target_ids[index]
+        # The end after a label is certain, and no target.
+        log_probs = np.pad(log_probs, (0, len(tokens) - length))
+        divisor = float(length_penalty(self._run.config.search, jnp.int32(len(tokens))))
         score = float(log_probs.sum(dtype=np.float64)) / divisor
-        return ScoredPair(split.target_ids[index], log_probs, score, weights)
+        return ScoredPair(tokens, log_probs, score, weights)
 
 
 def _scored(

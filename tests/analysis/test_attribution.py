@@ -63,5 +63,5 @@ def test_what_cannot_be_attributed_is_refused(run_and_split):
         begins_from = "speech"
 
     hearing = dataclasses.replace(run, model=Hearing(**vars(run.model)))
-    with pytest.raises(UserError, match="whose sources are texts, .* begins from 'speech'"):
+    with pytest.raises(UserError, match="whose source is a sequence of tokens, found another"):
         check_attributable("here", hearing, split, ["occlusion"])

@@ -46,8 +46,8 @@ def test_score_ranks_nbest_lists(score):
 @pytest.mark.parametrize(
     ("texts", "words"),
     [
-        ({}, "--target: expected either this or --nbest"),
-        ({"target": "one\n", "nbest": "0 ||| one\n"}, "--target: expected either this or --nbest"),
+        ({}, "--target: expected either this or --nbest, found neither"),
+        ({"target": "one\n", "nbest": "0 ||| one\n"}, "either this or --nbest, found both"),
         ({"target": "one\ntwo\n"}, "expected 1 lines as in"),
         ({"nbest": "one\n"}, ":1: expected LINE ||| OUTPUT ||| ..., found 'one'"),
         ({"nbest": "7 ||| one\n"}, ":1: expected a line of the 1 sources, counted from 0, found 7"),

@@ -41,6 +41,8 @@ def test_commas_divide_but_in_the_names_of_directories(tmp_path):
         ("RUN", ["--ensemble=mean"], "--ensemble: expected several runs, --workdir=RUN,RUN, found"),
         ("RUN,nowhere", [], "nowhere: expected the directory of a run, found none"),
         ("RUN,RUN", ["--ensemble=median"], "--ensemble: expected one of log_linear, mean, found"),
+        ("RUN,", [], "--workdir: expected directories with commas between, found"),
+        ("RUN,RUN", ["--online"], "--online: expected one run, found an ensemble of 2"),
         ("RUN", ["--weights=x.txt"], "--weights: expected a name that ends in .npz or .jsonl, fou"),
     ],
 )

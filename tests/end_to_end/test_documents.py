@@ -55,6 +55,37 @@ def test_lines_are_labelled_one_by_one(run, launch):
     )
 
 
+def test_given_labels_have_the_scores_of_the_search(run, launch, tmp_path):
+    workdir, _ = run
+    source, nbest, target = (tmp_path / name for name in ("source", "nbest", "target"))
+    source.write_text("the film was quite dull\nit was very fine\n")
+    found = launch(
+        "translate", f"--workdir={workdir}", "--nbest=2", "--search.method=beam",
+        stdin=source.read_bytes(),
+    )  # fmt: skip
+    nbest.write_text(found.out)
+    given = "score", f"--workdir={workdir}", f"--source={source}"
+    scored = launch(*given, f"--nbest={nbest}", "--tokens")
+    assert scored.code == 0, scored.err
+    for line, expected in zip(scored.out.splitlines(), found.out.splitlines(), strict=True):
+        *same, tokens = line.split(" ||| ")
+        *of_search, numbers = expected.split(" ||| ")
+        assert same[:-1] == of_search and tokens.split() == [same[-1].split()[0], "0.0000"]
+        for one, other in zip(same[-1].split(), numbers.split(), strict=True):
+            assert float(one) == pytest.approx(float(other), abs=2e-4)
+    target.write_text("neg\npositive\n")
+    mistake = "pair 2: expected a label of the training documents (neg, pos), found 'positive'"
+    assert mistake in launch(*given, f"--target={target}").error
+    evaluated = "evaluate", f"--workdir={workdir}", f"--source={source}", f"--target={target}"
+    assert mistake in launch(*evaluated).error
+    target.write_text("\npositive\n")
+    begun = launch("translate", f"--workdir={workdir}", f"--prefix={target}",
+                   stdin=source.read_bytes()).error  # fmt: skip
+    assert begun.endswith(mistake.replace("pair 2", "--prefix line 2").removeprefix("error: "))
+    online = launch("translate", f"--workdir={workdir}", "--online", stdin=b"it\n").error
+    assert online == "--online: expected a model that attends to tokens of its source, found none"
+
+
 def test_a_document_of_the_users_own_without_a_label_is_one_line(launch, tmp_path):
     path = tmp_path / "mine.tsv"
     path.write_text("good\tA film. Fine.\nA film.\n")

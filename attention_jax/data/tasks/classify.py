@@ -126,6 +126,7 @@ TASK = Task(
     fields=(DOCUMENT, LABEL),
     source_form="document",
     longest_text=MOST_CHARACTERS,
+    has_labels=True,
     prepare=prepare_document,
     scores=scores,
     details=(label_scores, weighted_words),

@@ -4,8 +4,12 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from attention_jax.data.buckets import Bucket
+from attention_jax.data.field import SOURCE
 from attention_jax.data.lines import MAX_LINE_CHARACTERS
+from attention_jax.data.loading import TaskData
 from attention_jax.data.text.vocabulary import SUBWORDS
 from attention_jax.devices.memory_per_device import sharding_line
 from attention_jax.devices.mesh import BATCH_AXES
@@ -43,9 +47,8 @@ def start_lines(
     """
     task, total = parts.task, parts.total_steps
     yield (
-        f"{len(task.split('train')) - parts.batches.dropped:,} training examples, vocabularies of "
-        f"{task.source_vocabulary.size:,} and {task.target_vocabulary.size:,} tokens, "
-        f"{parameters:,} parameters, {total:,} steps"
+        f"{len(task.split('train')) - parts.batches.dropped:,} training examples, "
+        f"{_vocabularies(task)}, {parameters:,} parameters, {total:,} steps"
     )
     yield sharding_line(sharding)
     if step:
@@ -65,6 +68,19 @@ def start_lines(
     # The next multiple of the distance, as the meter's windows end.
     first = min((step // log_every_steps + 1) * log_every_steps, total)
     yield f"compiling the update for {_shapes(parts.batches.buckets)}; step {first} is shown next"
+
+
+def _vocabularies(task: TaskData) -> str:
+    """Says how large the vocabularies are; names of pictures or of recordings need none."""
+    source, target = task.source_vocabulary.size, task.target_vocabulary.size
+    has_tokens = all(
+        np.issubdtype(field.dtype, np.integer)
+        for field in task.task.fields
+        if field.name == SOURCE.name
+    )
+    if not has_tokens:
+        return f"a vocabulary of {target:,} tokens"
+    return f"vocabularies of {source:,} and {target:,} tokens"
 
 
 def _left_out(parts: Assembly) -> Iterator[str]:
@@ -189,9 +205,8 @@ def _long_warmup(schedule: Schedule) -> Iterator[str]:
         in_epochs = getattr(schedule.config, "warmup_epochs", 0.0) > 0.0
         field = f"config.schedule.{'warmup_epochs' if in_epochs else 'warmup_steps'}"
         yield (
-            f"notice: the learning rate rises for {rise:,} of {total:,} steps; with so little "
-            f"data, lower {field} to a tenth of the steps and train longer "
-            "(config.training.num_epochs)"
+            f"notice: the learning rate rises for {rise:,} of {total:,} steps; lower "
+            f"{field} to a tenth of the steps, or train longer"
         )
 
 

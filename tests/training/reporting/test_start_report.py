@@ -6,7 +6,9 @@ import re
 import pytest
 
 from attention_jax.data.builders.parallel import Config as ParallelConfig
+from attention_jax.data.captions import PICTURE
 from attention_jax.data.config import SubwordsConfig
+from attention_jax.data.field import TARGET
 from attention_jax.devices.memory_per_device import sharding_line
 from attention_jax.objectives import build_objective
 from attention_jax.runs.run_directory import RunDirectory
@@ -77,6 +79,17 @@ def test_opening_notes_batches_that_are_filled_up(lines, mesh, accumulate_steps,
         f"share; config.data.batch_size is best a multiple of {parts}"
     )
     assert found[1:-1] == ([notice] if computed else [])
+
+
+def test_opening_counts_no_vocabulary_of_pictures(tmp_path):
+    parts = assemble(tiny_config(), RunDirectory(tmp_path / "run"))
+    seen = dataclasses.replace(parts.task.task, fields=(PICTURE, TARGET))
+    pictures = dataclasses.replace(parts, task=dataclasses.replace(parts.task, task=seen))
+    for given, sizes in ((parts, "vocabularies of 14 and 14 "), (pictures, "a vocabulary of 14 ")):
+        first = next(
+            start_lines(given, 99, _SHARDING, step=0, seconds=0.0, settings=tiny_config().training)
+        )
+        assert f"{sizes}tokens, 99 parameters" in first
 
 
 def test_opening_says_which_pairs_are_not_used(tmp_path, monkeypatch):
