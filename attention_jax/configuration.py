@@ -29,7 +29,7 @@ from attention_jax.config_walk import (
     resolve_named,
     unknown_name,
 )
-from attention_jax.errors import ConfigError, SettingError, quoted
+from attention_jax.errors import ConfigError, SettingError, at_field, quoted
 
 __all__ = [
     "NamedConfigs", "check_settings", "plain", "setting", "typed", "typed_members", "unknown_name"
@@ -193,7 +193,7 @@ def _built(group: Group) -> Any:
         return group.cls(**arguments)
     # From `__post_init__`, which knows its fields but not where it stands in the whole config.
     except ValueError as error:
-        raise ConfigError(f"{group.where}.{error}") from None
+        raise at_field(group.where, error, hints) from None
 
 
 def _built_value(hint: Any, value: Any, limits: Mapping[str, Any], where: str) -> Any:

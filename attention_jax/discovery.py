@@ -4,6 +4,7 @@ A folder of your own that is laid out as the package is (`layers/mechanisms/mine
 name it in the environment variable `ATTENTION_JAX_EXTENSIONS`, several separated as in `PATH`.
 """
 
+import dataclasses
 import functools
 import importlib
 import importlib.util
@@ -15,14 +16,16 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
-from attention_jax.errors import ConfigError, UserError
+from attention_jax.errors import ConfigError, UserError, quoted
 from attention_jax.paths import expanded
 
 VARIABLE = "ATTENTION_JAX_EXTENSIONS"
 _PACKAGE = "attention_jax"
 _FOLDER = Path(__file__).parent
+
+T = TypeVar("T")
 
 
 class Parts:
@@ -46,7 +49,7 @@ class Parts:
         """Lists the parts by name, sorted.
 
         Raises:
-          ConfigError: If two files have one name.
+          ConfigError: If two files have one name, or a config another than its file.
         """
         return sorted(name for name in self._files() if self._is_part(name))
 
@@ -62,13 +65,17 @@ class Parts:
         """
         name = self._former.get(name, name)
         if name not in self:
-            own = f"your own: {self._below}/NAME.py in a folder that {VARIABLE} names"
-            raise KeyError(self.names(), own)
+            raise KeyError(self.names(), self.own)
         return self._module(name)
 
     def config(self, name: str) -> type:
         """Returns the config dataclass of a part; raises `KeyError` as `find` does."""
         return getattr(self.find(name), self._defines)
+
+    @property
+    def own(self) -> str:
+        """Where a part of the user's own would be, for messages."""
+        return f"your own: {self._below}/NAME.py in a folder that {VARIABLE} names"
 
     def _files(self) -> set[str]:
         paths = self._paths()
@@ -108,7 +115,11 @@ class Parts:
         return self._package.removeprefix(f"{_PACKAGE}.").replace(".", os.sep)
 
     def _is_part(self, name: str) -> bool:
-        return hasattr(self._module(name), self._defines)
+        module = self._module(name)
+        if not hasattr(module, self._defines):
+            return False
+        _check_name(module, self._defines, name)
+        return True
 
     def _module(self, name: str) -> ModuleType:
         return _imported(f"{self._package}.{name}")
@@ -117,6 +128,37 @@ class Parts:
 def module_of(config: Any) -> ModuleType:
     """Returns the file of a part, given its config: its name was looked up when that was read."""
     return sys.modules[type(config).__module__]
+
+
+def build_part(config: Any, kind: type[T] | tuple[type[T], ...], *sizes: Any, **named: Any) -> T:
+    """Builds the part that a config describes, by `build` of its file.
+
+    Args:
+      config: The part's own.
+      kind: What it has to be.
+      *sizes: What `build` is given beside the config.
+      **named: The same, by name.
+
+    Raises:
+      ConfigError: If the file has no `build`, or that returns something else.
+    """
+    module, kinds = module_of(config), kind if isinstance(kind, tuple) else (kind,)
+    build = getattr(module, "build", None)
+    if build is None:
+        raise ConfigError(f"{module.__file__}: expected a function called build, found none")
+    made = build(config, *sizes, **named)
+    if not isinstance(made, kinds):
+        wanted = " or ".join(each.__name__ for each in kinds)
+        raise ConfigError(
+            f"{module.__file__}: expected build to return {wanted}, found {_described(made)}"
+        )
+    return made
+
+
+def _described(value: Any) -> str:
+    if type(value) is tuple:
+        return f"a tuple of {', '.join(type(each).__name__ for each in value) or 'nothing'}"
+    return type(value).__name__
 
 
 @functools.cache
@@ -136,6 +178,19 @@ def _imported(name: str) -> ModuleType:
         raise ConfigError(
             f"{where}: expected a file that can be imported, found {type(error).__name__}: {error}"
         ) from error
+
+
+def _check_name(module: ModuleType, defines: str, name: str) -> None:
+    """Refuses a config that has another name than its file, by which it is found and read back."""
+    config = getattr(module, defines)
+    fields = getattr(config, "__dataclass_fields__", {}) if isinstance(config, type) else {}
+    own = fields["name"].default if "name" in fields else name
+    if own != name:
+        found = "none" if own is dataclasses.MISSING else quoted(own)
+        raise ConfigError(
+            f"{module.__file__}: expected {defines}.name to be {name!r} by default, as the file is "
+            f"called, found {found}"
+        )
 
 
 def _holds(path: str, name: str) -> bool:

@@ -114,12 +114,25 @@ def test_a_file_that_cannot_be_imported_is_named_in_one_line(extension, text, fo
     assert "\n" not in str(caught.value)
 
 
+def test_a_config_of_another_name_than_its_file_is_refused_in_one_line(extension):
+    extension("mechanisms", "half_the_dot", MECHANISM)
+    values = quickstart.get_config()
+    values.model.attention = {"name": "half_the_dot"}
+    with pytest.raises(ConfigError) as caught:
+        from_config_dict(values)
+    assert str(caught.value).endswith(
+        "layers/mechanisms/half_the_dot.py: expected Config.name to be 'half_the_dot' by default, "
+        "as the file is called, found 'half_dot'"
+    )
+
+
 def test_an_unknown_part_is_told_where_ones_own_would_be(tmp_path, monkeypatch):
     monkeypatch.setenv(VARIABLE, str(tmp_path))  # where there is none
     for group, kind, chosen in (
         ({"model": {"attention": {"name": "weary"}}}, "layers/mechanisms", ()),
         ({"objectives": {"diagonal": {}}}, "objectives", ()),
         ({}, "objectives", [("objectives.diagonal.weight", 0.1)]),
+        ({"data": {"name": "recipes_of_mine"}}, "data/tasks", ()),
     ):
         values = quickstart.get_config()
         values.update(group)

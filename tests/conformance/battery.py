@@ -253,6 +253,11 @@ class Case:
         return None
 
     @property
+    def part(self):
+        """The mechanism's name."""
+        return self.name.split("-")[0]
+
+    @property
     def carries(self):
         """Whether something is carried from query to query."""
         return bool(self.mechanism.carries)
@@ -395,8 +400,8 @@ def each_of(names):
 CASES = {case.name: case for case in all_cases()}
 every_case = each_of(list(CASES))
 # What the way of calling must not change is tried on one case of each mechanism, and on heads.
-FIRST = {name.split("-")[0]: name for name in reversed(CASES)}
-HEADS = {name.split("-")[0]: name for name in CASES if "2heads" in name}
+FIRST = {case.part: name for name, case in reversed(CASES.items())}
+HEADS = {case.part: name for name, case in CASES.items() if "2heads" in name}
 WITH_HEADS = ("bahdanau", "coverage_embedding", "local_p", "mocha", "neural_coverage")
 DECIDING = {name for name, case in CASES.items() if case.evaluation == "hard"}
 FEW = {*FIRST.values(), *(HEADS[name] for name in WITH_HEADS), *DECIDING}

@@ -108,11 +108,13 @@ _OF_OBJECTIVES -= {"test_objective_is_built"}
 def pytest_pyfunc_call(pyfuncitem):
     """Ends a test that fails, whatever it ended in, with the line of its rule.
 
-    One rule at a time: what cannot be built breaks that one alone.
+    One rule at a time: what cannot be built breaks that one alone, and for one cause only once.
     """
     case = pyfuncitem.funcargs.get("case")
-    if pyfuncitem.originalname != "test_it_is_built" and getattr(case, "refusal", None):
-        pytest.skip("is not built, as test_it_is_built says")
+    if getattr(case, "refusal", None):
+        first = refused_alike(case)
+        if pyfuncitem.originalname != "test_it_is_built" or first is not case:
+            pytest.skip(f"is not built, as test_it_is_built[{first.name}] says")
     if pyfuncitem.originalname in _OF_OBJECTIVES and not_built(pyfuncitem.funcargs["name"]):
         pytest.skip("is not built, as test_objective_is_built says")
     try:
@@ -124,6 +126,15 @@ def pytest_pyfunc_call(pyfuncitem):
         # Below the line, only who asks for more is told where it came from.
         is_line = pyfuncitem.config.getoption("tbstyle") == "line"
         raise AssertionError(line) from (None if is_line else error)
+
+
+def refused_alike(case):
+    """Returns the first case of a mechanism that is refused for the same cause as another."""
+    from tests.conformance.battery import CASES
+
+    of_part = [each for each in CASES.values() if each.part == case.part]
+    alike = [each for each in of_part if each.refusal and told(each.refusal) == told(case.refusal)]
+    return (alike or [case])[0]  # one that a test has made is in no list
 
 
 def not_built(name):
@@ -139,7 +150,11 @@ def not_built(name):
 
 def broken(test, part, error):
     """Returns the line: which part breaks which rule, where it is kept, and what was found."""
-    found = str(error).strip().split("\n")[0]
-    cause = f"{type(error).__name__}: {found}" if found else type(error).__name__
     says, kept_by = RULES[test]
-    return f"{part}: {says}, as in attention_jax/{kept_by}.py ({cause})"
+    return f"{part}: {says}, as in attention_jax/{kept_by}.py ({told(error)})"
+
+
+def told(error):
+    """Returns the first line of an error, with its type."""
+    found = str(error).strip().split("\n")[0]
+    return f"{type(error).__name__}: {found}" if found else type(error).__name__
