@@ -13,12 +13,12 @@ import pkgutil
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
-from attention_jax.errors import ConfigError, UserError, quoted
+from attention_jax.errors import ConfigError, PartError, UserError, quoted
 from attention_jax.paths import expanded
 
 VARIABLE = "ATTENTION_JAX_EXTENSIONS"
@@ -32,24 +32,28 @@ class Parts:
     """Plugin registry: the parts of one kind, such as all encoders."""
 
     def __init__(
-        self, package: str, defines: str = "Config", former: Mapping[str, str] | None = None
-    ):
+        self, package: str, defines: str = "Config", former: Mapping[str, str] | None = None,
+        having: Collection[str] = (),
+    ):  # fmt: skip
         """Imports nothing yet.
 
         Args:
           package: The folder, as a module's name: `attention_jax.layers.encoders`.
           defines: What a module must define to be a part; others in the folder are helpers.
+          having: What that has to have.
           former: Names that configs of finished runs have for parts that are called otherwise now.
         """
         self._package = package
         self._defines = defines
         self._former = former or {}
+        self._having = having
 
     def names(self) -> list[str]:
         """Lists the parts by name, sorted.
 
         Raises:
-          ConfigError: If two files have one name, or a config another than its file.
+          ConfigError: If two files have one name.
+        PartError: If one is no part of the kind.
         """
         return sorted(name for name in self._files() if self._is_part(name))
 
@@ -99,7 +103,7 @@ class Parts:
           ConfigError: If the variable names something that is not a folder.
         """
         package = importlib.import_module(self._package)
-        for root in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
+        for root in _roots():
             folder = os.path.abspath(expanded(root))
             if not os.path.isdir(folder):
                 raise ConfigError(f"{VARIABLE}: expected folders, found {root!r}")
@@ -118,7 +122,7 @@ class Parts:
         module = self._module(name)
         if not hasattr(module, self._defines):
             return False
-        _check_name(module, self._defines, name)
+        _check(module, self._defines, name, self._having)
         return True
 
     def _module(self, name: str) -> ModuleType:
@@ -140,16 +144,21 @@ def build_part(config: Any, kind: type[T] | tuple[type[T], ...], *sizes: Any, **
       **named: The same, by name.
 
     Raises:
-      ConfigError: If the file has no `build`, or that returns something else.
+      PartError: If the file has no `build`, or that returns something else.
     """
     module, kinds = module_of(config), kind if isinstance(kind, tuple) else (kind,)
     build = getattr(module, "build", None)
     if build is None:
-        raise ConfigError(f"{module.__file__}: expected a function called build, found none")
-    made = build(config, *sizes, **named)
+        raise PartError(f"{module.__file__}: expected a function called build, found none")
+    try:
+        made = build(config, *sizes, **named)
+    except ValueError as error:
+        if Path(module.__file__ or "").is_relative_to(_FOLDER):
+            raise
+        raise ValueError(f"{error} ({module.__file__})") from None
     if not isinstance(made, kinds):
         wanted = " or ".join(each.__name__ for each in kinds)
-        raise ConfigError(
+        raise PartError(
             f"{module.__file__}: expected build to return {wanted}, found {_described(made)}"
         )
     return made
@@ -159,6 +168,24 @@ def _described(value: Any) -> str:
     if type(value) is tuple:
         return f"a tuple of {', '.join(type(each).__name__ for each in value) or 'nothing'}"
     return type(value).__name__
+
+
+def own_mistake(error: BaseException) -> str | None:
+    """Returns where a file of the user's own failed, and with what; None if it is not to blame."""
+    roots = [os.path.abspath(expanded(root)) for root in _roots()]
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if any(Path(frame.filename).is_relative_to(root) for root in roots)
+    ]
+    if not frames:
+        return None
+    last = frames[-1]
+    return f"{last.filename}:{last.lineno}, {last.name}: {type(error).__name__}: {error}"
+
+
+def _roots() -> list[str]:
+    return [*filter(None, os.environ.get(VARIABLE, "").split(os.pathsep))]
 
 
 @functools.cache
@@ -180,16 +207,28 @@ def _imported(name: str) -> ModuleType:
         ) from error
 
 
-def _check_name(module: ModuleType, defines: str, name: str) -> None:
-    """Refuses a config that has another name than its file, by which it is found and read back."""
+def _check(module: ModuleType, defines: str, name: str, having: Collection[str]) -> None:
+    """Refuses what is no config, lacks something, or has another name than its file.
+
+    By that name it is found and read back.
+    """
     config = getattr(module, defines)
-    fields = getattr(config, "__dataclass_fields__", {}) if isinstance(config, type) else {}
+    if not isinstance(config, type):
+        return
+    where = f"{module.__file__}: expected {defines}"
+    # Its own: what is only inherited knows nothing of the fields that stand below it.
+    made_as = vars(config).get("__dataclass_params__")
+    if made_as is None or not made_as.frozen:
+        raise PartError(f"{where} to be a frozen dataclass (@dataclasses.dataclass(frozen=True))")
+    fields = config.__dataclass_fields__
+    for each in having:
+        if each not in fields and not hasattr(config, each):
+            raise PartError(f"{where} to have {', '.join(having)}, found none called {each}")
     own = fields["name"].default if "name" in fields else name
     if own != name:
         found = "none" if own is dataclasses.MISSING else quoted(own)
-        raise ConfigError(
-            f"{module.__file__}: expected {defines}.name to be {name!r} by default, as the file is "
-            f"called, found {found}"
+        raise PartError(
+            f"{where}.name to be {name!r} by default, as the file is called, found {found}"
         )
 
 

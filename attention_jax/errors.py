@@ -65,6 +65,10 @@ class SettingError(ConfigError, ValueError):
     """A config dataclass was given an impossible value, by code that knows not where it stands."""
 
 
+class PartError(ConfigError):
+    """A part of the user's own does not keep to what parts of its kind are, or return."""
+
+
 class DataError(UserError):
     """A data file is missing, malformed, or not what its checksum says."""
 

@@ -35,7 +35,7 @@ from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.attend import AttentionSpec
 from attention_jax.types import Array, AttentionOutput, Call, Memory, Params, State
 
-MECHANISMS = Parts("attention_jax.layers.mechanisms")
+MECHANISMS = Parts("attention_jax.layers.mechanisms", having=("name",))
 
 
 class MechanismConfig:

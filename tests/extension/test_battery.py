@@ -41,14 +41,17 @@ SIZES = (
     "score: str = setting('dot', choices=('dot', 'cosine'))",
     "half_width: int = setting(1, at_least=1)",
 )
+WRONG_SHAPE = "return MechanismParts(AttentionSpec(lambda *_: _[1]), {})"
 RAISING = 'raise NotImplementedError("to be\\nwritten")'
 REFUSED = {
     "lacking": ((NORMALIZER, "size: int = setting(at_least=1)"), BUILD),
     "raising": ((NORMALIZER, "num_heads: int = setting(1, at_least=1)"), RAISING),
+    "misshapen": ((NORMALIZER,), WRONG_SHAPE),
     "unbearable": (("size: int = setting(3, at_least=5)",), BUILD),
 }
 CAUSES = {
     "lacking": "(TypeError: ", "raising": "(NotImplementedError: to be)",
+    "misshapen": "expected scores that end with the axes (T, S) = (4, 5), a query and a slot, ",
     "unbearable": "(SettingError: size: expected at least 5, found 3)",
 }  # fmt: skip
 
