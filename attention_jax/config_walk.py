@@ -104,11 +104,6 @@ def resolve_named(limits: Mapping[str, Any], value: Any, where: str, choices: An
     name = fields.pop("name", None) if chosen is None else chosen
     cls = _look_up(limits["named"], name, where)
     known = {field.name: field.default for field in dataclasses.fields(cls)}
-    if "name" not in known and "unnamed" not in limits:  # by which it is read back
-        raise ConfigError(
-            f"{where}.name: expected a part whose {cls.__name__} has a field called name, found "
-            f"{quoted(name)} ({cls.__module__}) without"
-        )
     if chosen is not None and chosen != fields.pop("name", None):  # another: keep what both have
         fields = {field: kept for field, kept in renewed(cls, fields).items() if field in known}
     # A class with a field for its name keeps it: the resolved config says what was chosen.

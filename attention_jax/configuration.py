@@ -56,7 +56,8 @@ def setting(
 
     Args:
       default: Value when the config does not give one; without it the field is required.
-      choices: The accepted values, if they can be listed.
+      choices: The accepted values, if they can be listed; its `own`, if any, says where one of the
+        user's own would be.
       at_least: Inclusive lower bound of a number.
       at_most: Inclusive upper bound of a number.
       above: Exclusive lower bound of a number.
@@ -71,6 +72,7 @@ def setting(
     """
     limits = dict(
         choices=tuple(choices) if choices is not None else None,
+        own=getattr(choices, "own", None),
         at_least=at_least,
         at_most=at_most,
         above=above,

@@ -13,7 +13,7 @@ import pkgutil
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
@@ -56,6 +56,10 @@ class Parts:
         PartError: If one is no part of the kind.
         """
         return sorted(name for name in self._files() if self._is_part(name))
+
+    def __iter__(self) -> Iterator[str]:
+        """Lists the parts by name, sorted."""
+        return iter(self.names())
 
     def __contains__(self, name: object) -> bool:
         """Tells whether there is a part of this name."""
@@ -223,7 +227,7 @@ def _check(module: ModuleType, defines: str, name: str, having: Collection[str])
     fields = config.__dataclass_fields__
     for each in having:
         if each not in fields and not hasattr(config, each):
-            raise PartError(f"{where} to have {', '.join(having)}, found none called {each}")
+            raise PartError(f"{where} to have {', '.join(having)}, found no {each}")
     own = fields["name"].default if "name" in fields else name
     if own != name:
         found = "none" if own is dataclasses.MISSING else quoted(own)

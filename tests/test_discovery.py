@@ -126,6 +126,23 @@ def test_a_file_that_cannot_be_imported_is_named_in_one_line(extension, text, fo
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("group", "kind"),
+    [
+        ({"model": {"attention": {"normalizer": "recipes"}}}, "layers/normalizers"),
+        ({"sharding": {"strategy": "recipes"}}, "devices/strategies"),
+        ({"training": {"writers": ("recipes",)}}, "runs/writers"),
+    ],
+)
+def test_an_unknown_choice_is_told_where_ones_own_would_be(group, kind):
+    values = quickstart.get_config()
+    values.update(group)
+    with pytest.raises(ConfigError) as found:
+        from_config_dict(values)
+    own = f" (your own: {kind}/NAME.py in a folder that {VARIABLE} names)"
+    assert str(found.value).endswith(own)
+
+
 def test_a_config_of_another_name_than_its_file_is_refused_in_one_line(extension):
     extension("mechanisms", "half_the_dot", MECHANISM)
     values = quickstart.get_config()

@@ -22,7 +22,7 @@ from attention_jax.ops.pooling import Pooled
 from attention_jax.ops.spans import to_positions
 from attention_jax.types import Array, Call, Params
 
-POOLINGS = Parts("attention_jax.layers.poolings")
+POOLINGS = Parts("attention_jax.layers.poolings", having=("name",))
 
 
 class Pooling(abc.ABC):
