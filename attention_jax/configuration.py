@@ -195,7 +195,7 @@ def _built(group: Group) -> Any:
         return group.cls(**arguments)
     # From `__post_init__`, which knows its fields but not where it stands in the whole config.
     except ValueError as error:
-        raise at_field(group.where, error, hints) from None
+        raise at_field(group.where, error) from None
 
 
 def _built_value(hint: Any, value: Any, limits: Mapping[str, Any], where: str) -> Any:

@@ -3,7 +3,6 @@
 import os
 import re
 import traceback
-from collections.abc import Collection
 from typing import Any
 
 _BREAKS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -49,16 +48,16 @@ class ConfigError(UserError):
     """A config field is unknown, of the wrong type, or has an impossible value."""
 
 
-def at_field(where: str, error: Exception, fields: Collection[str]) -> ConfigError:
+def at_field(where: str, error: Exception) -> ConfigError:
     """Returns what a part has raised with its place in the whole config.
 
     Args:
       where: Path of the part's group.
-      error: What was raised, by code that knows not where it stands.
-      fields: Those of the group; one of them begins the message, or else the group is meant.
+      error: What was raised, by code that knows not where it stands; its message begins with a
+        field and a colon, or else the group is meant.
     """
-    field = re.match(r"\w*", str(error))[0]
-    return ConfigError(f"{where}{'.' if field in fields else ': '}{error}")
+    is_of_field = re.match(r"\w+(\.\w+)*:", str(error))
+    return ConfigError(f"{where}{'.' if is_of_field else ': '}{error}")
 
 
 class SettingError(ConfigError, ValueError):

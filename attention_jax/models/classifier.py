@@ -65,7 +65,7 @@ def build(
         # Declared once, so that a mistake is reported before anything is compiled.
         reader.parameters  # noqa: B018
     except ValueError as error:
-        raise at_field("config.model", error, vars(config)) from None
+        raise at_field("config.model", error) from None
     return Classifier(config, source_vocabulary_size, target_vocabulary_size, reader)
 
 

@@ -105,7 +105,7 @@ def build(
         functions.parameters  # noqa: B018
         readout = _build_readout(config, sources, functions, target_vocabulary_size)
     except ValueError as error:
-        raise at_field("config.model", error, vars(config)) from None
+        raise at_field("config.model", error) from None
     aligner = build_part(config.aligner, Aligner, AlignerSizes(
         sources[0].encoder.output_dim, functions.feature_dim, config.target_embedding_dim
     ))  # fmt: skip

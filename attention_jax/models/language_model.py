@@ -92,7 +92,7 @@ def build(
         sizes = ReadoutSizes(target_vocabulary_size, depth, depth, is_tied=config.tie_embeddings)
         readout = build_part(config.readout, Readout, sizes)
     except ValueError as error:
-        raise at_field("config.model", error, vars(config)) from None
+        raise at_field("config.model", error) from None
     return LanguageModel(config, target_vocabulary_size, functions, readout)
 
 

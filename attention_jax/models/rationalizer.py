@@ -61,7 +61,7 @@ def build(
         encoder = build_encoder(chosen.encoder, config.embedding_dim)
         encoder.parameters  # noqa: B018  (rejects parts that do not fit)
     except ValueError as error:
-        raise at_field("config.model.generator", error, vars(chosen)) from None
+        raise at_field("config.model.generator", error) from None
     if not encoder.keeps_positions:
         raise ConfigError(
             "config.model.generator.encoder.name: expected one with an annotation for each word, "

@@ -80,6 +80,6 @@ def build(
     try:
         readout = build_part(config.readout, Readout, sizes)
     except ValueError as error:
-        raise at_field("config.model", error, vars(config)) from None
+        raise at_field("config.model", error) from None
     decoder = CellDecoder(stack, config.embedding_dropout)
     return LanguageModel(config, target_vocabulary_size, decoder, readout)
