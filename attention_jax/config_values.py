@@ -119,5 +119,6 @@ def check_limits(value: Any, limits: Mapping[str, Any], where: str) -> None:
         listed = ", ".join(repr(choice) for choice in choices)
         # Compared as text, since a choice may be a number.
         near = difflib.get_close_matches(str(value), [str(choice) for choice in choices], n=1)
-        hint = f" (did you mean {near[0]!r}?)" if near else ""
+        hints = [f"did you mean {near[0]!r}?"] if near else filter(None, [limits.get("own")])
+        hint = "".join(f" ({each})" for each in hints)
         raise ConfigError(f"{where}: expected one of {listed}, found {quoted(value)}{hint}")

@@ -29,7 +29,7 @@ from attention_jax.config_walk import (
     resolve_named,
     unknown_name,
 )
-from attention_jax.errors import ConfigError, SettingError, quoted
+from attention_jax.errors import ConfigError, SettingError, at_field, quoted
 
 __all__ = [
     "NamedConfigs", "check_settings", "plain", "setting", "typed", "typed_members", "unknown_name"
@@ -56,7 +56,8 @@ def setting(
 
     Args:
       default: Value when the config does not give one; without it the field is required.
-      choices: The accepted values, if they can be listed.
+      choices: The accepted values, if they can be listed; its `own`, if any, says where one of the
+        user's own would be.
       at_least: Inclusive lower bound of a number.
       at_most: Inclusive upper bound of a number.
       above: Exclusive lower bound of a number.
@@ -71,6 +72,7 @@ def setting(
     """
     limits = dict(
         choices=tuple(choices) if choices is not None else None,
+        own=getattr(choices, "own", None),
         at_least=at_least,
         at_most=at_most,
         above=above,
@@ -193,7 +195,7 @@ def _built(group: Group) -> Any:
         return group.cls(**arguments)
     # From `__post_init__`, which knows its fields but not where it stands in the whole config.
     except ValueError as error:
-        raise ConfigError(f"{group.where}.{error}") from None
+        raise at_field(group.where, error) from None
 
 
 def _built_value(hint: Any, value: Any, limits: Mapping[str, Any], where: str) -> Any:

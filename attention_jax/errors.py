@@ -48,8 +48,24 @@ class ConfigError(UserError):
     """A config field is unknown, of the wrong type, or has an impossible value."""
 
 
+def at_field(where: str, error: Exception) -> ConfigError:
+    """Returns what a part has raised with its place in the whole config.
+
+    Args:
+      where: Path of the part's group.
+      error: What was raised, by code that knows not where it stands; its message begins with a
+        field and a colon, or else the group is meant.
+    """
+    is_of_field = re.match(r"\w+(\.\w+)*:", str(error))
+    return ConfigError(f"{where}{'.' if is_of_field else ': '}{error}")
+
+
 class SettingError(ConfigError, ValueError):
     """A config dataclass was given an impossible value, by code that knows not where it stands."""
+
+
+class PartError(ConfigError):
+    """A part of the user's own does not keep to what parts of its kind are, or return."""
 
 
 class DataError(UserError):

@@ -5,11 +5,15 @@ import sys
 
 import pytest
 
+from attention_jax import discovery
 from attention_jax.config_choices import Choices
-from attention_jax.discovery import VARIABLE
-from attention_jax.errors import ConfigError
+from attention_jax.discovery import VARIABLE, own_mistake
+from attention_jax.errors import ConfigError, PartError
+from attention_jax.layers.attention import build_mechanism
 from attention_jax.layers.mechanism import MECHANISMS
 from attention_jax.layers.refinement import REFINEMENTS
+from attention_jax.models import build_model
+from attention_jax.objectives.compose import OBJECTIVES
 from attention_jax.runs.config import from_config_dict, template, to_plain
 from configs import quickstart
 
@@ -26,6 +30,13 @@ class Config(luong_dot.Config):
     name: str = setting("half_dot")
 
 build = luong_dot.build
+'''
+OBJECTIVE = '''
+import dataclasses
+
+@dataclasses.dataclass(frozen=True)
+class Term:
+    weight: float = 1.0
 '''
 REFINEMENT = '''
 """Changes nothing."""
@@ -63,6 +74,7 @@ def extension(tmp_path, monkeypatch):
     yield write
     for name in written:
         sys.modules.pop(name, None)
+    discovery._imported.cache_clear()
 
 
 def test_a_mechanism_and_a_refinement_of_an_extension_are_chosen_by_name(extension):
@@ -114,12 +126,93 @@ def test_a_file_that_cannot_be_imported_is_named_in_one_line(extension, text, fo
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("group", "kind"),
+    [
+        ({"model": {"attention": {"normalizer": "recipes"}}}, "layers/normalizers"),
+        ({"sharding": {"strategy": "recipes"}}, "devices/strategies"),
+        ({"training": {"writers": ("recipes",)}}, "runs/writers"),
+    ],
+)
+def test_an_unknown_choice_is_told_where_ones_own_would_be(group, kind):
+    values = quickstart.get_config()
+    values.update(group)
+    with pytest.raises(ConfigError) as found:
+        from_config_dict(values)
+    own = f" (your own: {kind}/NAME.py in a folder that {VARIABLE} names)"
+    assert str(found.value).endswith(own)
+
+
+def test_a_config_of_another_name_than_its_file_is_refused_in_one_line(extension):
+    extension("mechanisms", "half_the_dot", MECHANISM)
+    values = quickstart.get_config()
+    values.model.attention = {"name": "half_the_dot"}
+    with pytest.raises(ConfigError) as caught:
+        from_config_dict(values)
+    assert str(caught.value).endswith(
+        "layers/mechanisms/half_the_dot.py: expected Config.name to be 'half_the_dot' by default, "
+        "as the file is called, found 'half_dot'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("@dataclasses.dataclass(frozen=True)", "", "expected Config to be a frozen dataclass"),
+        ("(frozen=True)\nclass Config(luong_dot.Config)", "\nclass Config", "expected Config to"),
+        ('name: str = setting("half_dot")', "pass", "expected Config.name to be 'half_dot' by def"),
+        ('setting("half_dot")', "setting()", "expected Config.name to be 'half_dot' .* found none"),
+        ("build = ", "built = ", "expected a function called build, found none"),
+        ("luong_dot.build", "lambda *_: (1, {})", "expected build to return MechanismParts or"),
+    ],
+)
+def test_what_is_no_mechanism_is_refused_in_one_line(extension, old, new, message):
+    extension("mechanisms", "half_dot", MECHANISM.replace(old, new))
+    with pytest.raises(PartError, match=f"layers/mechanisms/half_dot.py: {message}") as caught:
+        build_mechanism(MECHANISMS.config("half_dot")(), 4, 4, 4)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_refusal_of_ones_own_names_the_group_and_the_file(extension):
+    refusing = "def build(*sizes):\n    raise ValueError('expected even depths')"
+    extension("mechanisms", "half_dot", MECHANISM.replace("build = luong_dot.build", refusing))
+    values = quickstart.get_config()
+    values.model.attention = {"name": "half_dot"}
+    with pytest.raises(ConfigError) as caught:
+        build_model(from_config_dict(values).model, 7, 7)
+    found = str(caught.value)
+    assert found.startswith("config.model: expected even depths (")
+    assert found.endswith("half_dot.py)")
+
+
+def test_an_error_in_a_file_of_ones_own_is_told_with_its_place(extension, tmp_path):
+    failing = "\ndef build(*sizes):\n    return 1 + None\n"
+    extension("mechanisms", "half_dot", MECHANISM.replace("build = luong_dot.build", failing))
+    with pytest.raises(TypeError) as caught:
+        build_mechanism(MECHANISMS.config("half_dot")(), 4, 4, 4)
+    place = tmp_path / "layers" / "mechanisms" / "half_dot.py"
+    assert own_mistake(caught.value).startswith(f"{place}:15, build: TypeError: unsupported")
+    assert own_mistake(TypeError("of another")) is None
+
+
+def test_an_objective_lacks_nothing(extension, tmp_path, monkeypatch):
+    module = importlib.import_module("attention_jax.objectives")
+    monkeypatch.setattr(module, "__path__", list(module.__path__))
+    path = tmp_path / "objectives" / "half_loss.py"
+    path.parent.mkdir()
+    path.write_text(OBJECTIVE)
+    with pytest.raises(PartError, match="half_loss.py: expected Term to have weight, schedule, co"):
+        OBJECTIVES.config("half_loss")
+    sys.modules.pop("attention_jax.objectives.half_loss", None)
+
+
 def test_an_unknown_part_is_told_where_ones_own_would_be(tmp_path, monkeypatch):
     monkeypatch.setenv(VARIABLE, str(tmp_path))  # where there is none
     for group, kind, chosen in (
         ({"model": {"attention": {"name": "weary"}}}, "layers/mechanisms", ()),
         ({"objectives": {"diagonal": {}}}, "objectives", ()),
         ({}, "objectives", [("objectives.diagonal.weight", 0.1)]),
+        ({"data": {"name": "recipes_of_mine"}}, "data/tasks", ()),
     ):
         values = quickstart.get_config()
         values.update(group)

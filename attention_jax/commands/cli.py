@@ -339,18 +339,27 @@ def _answered(call: Callable[[], T]) -> T:
     except BrokenPipeError:  # the reader of our output has finished, as `head` does
         streams.discard_output()
         sys.exit(0)
-    except (RuntimeError, ValueError, AssertionError, MemoryError) as error:
-        message = machine_message(error)
-        if message is None:  # a bug of ours: its traceback is wanted
+    except Exception as error:
+        message = _told(error)
+        if message is None or sys.flags.dev_mode:  # a bug of ours: its traceback is wanted
             raise
         _fail(message)
-    except OSError as error:
+
+
+def _told(error: Exception) -> str | None:
+    """Returns what a user can mend, of an error that nobody has put into words; None if nothing."""
+    if isinstance(error, OSError):
         named = error.filename or "a file that is written"
         if error.errno in _NO_ROOM:
-            _fail(f"{named} cannot be written: {error.strerror}")
+            return f"{named} cannot be written: {error.strerror}"
         if error.errno in _NO_ACCESS:
-            _fail(f"{named} cannot be used: {error.strerror}")
-        raise
+            return f"{named} cannot be used: {error.strerror}"
+    elif isinstance(error, RuntimeError | ValueError | AssertionError | MemoryError):
+        if message := machine_message(error):
+            return message
+    from attention_jax.discovery import own_mistake
+
+    return own_mistake(error)
 
 
 def _fail(message: str) -> NoReturn:

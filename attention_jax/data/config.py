@@ -282,12 +282,12 @@ def data_config_class(name: str) -> type[DataConfig]:
     """Returns the config class of a data set, which is with its builder or with its own task.
 
     Raises:
-      KeyError: With the list of names, if there is no data set of that name.
+      KeyError: If there is none of that name, with the list of names, and where one's own would be.
       ConfigError: If there are two.
     """
     found = [parts for parts in (DATA_SETS, _WITH_TASKS) if name in parts]
     if not found:
-        raise KeyError(sorted([*DATA_SETS.names(), *_WITH_TASKS.names()]))
+        raise KeyError(sorted([*DATA_SETS.names(), *_WITH_TASKS.names()]), _WITH_TASKS.own)
     if len(found) > 1:
         raise ConfigError(
             f"attention_jax.data: expected one data set called {name!r}, found it in builders and "

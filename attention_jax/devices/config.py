@@ -53,7 +53,8 @@ class ShardingConfig:
     def __post_init__(self) -> None:
         """Rejects unknown strategies, and sizes and rules that contradict one another."""
         try:
-            check_limits(self.strategy, {"choices": STRATEGIES.names()}, "strategy")
+            limits = {"choices": STRATEGIES.names(), "own": STRATEGIES.own}
+            check_limits(self.strategy, limits, "strategy")
         except ConfigError as error:
             raise ValueError(str(error)) from None
         for axis in AXES:

@@ -80,12 +80,13 @@ def describe_sharding(strategy: Strategy, state: TrainState) -> dict[str, Any]:
 
 def sharding_line(facts: Mapping[str, Any]) -> str:
     """Formats what `describe_sharding` returned as a line for the screen."""
-    mesh = " x ".join(f"{axis} {size}" for axis, size in facts["mesh"].items())
+    kinds = {"parameter": "parameters", "optimizer": "optimiser state"}
+    held = " and ".join(f"{_of(facts, kind)} of {called}" for kind, called in kinds.items())
     number = math.prod(facts["mesh"].values())
-    return (
-        f"{facts['strategy']} on {number} x {facts['device']}, {mesh}: a device holds "
-        f"{_of(facts, 'parameter')} of parameters and {_of(facts, 'optimizer')} of optimiser state"
-    )
+    if number == 1:  # nothing is spread
+        return f"on one device ({facts['device']}), which holds {held}"
+    mesh = " x ".join(f"{axis} {size}" for axis, size in facts["mesh"].items())
+    return f"{facts['strategy']} on {number} x {facts['device']}, {mesh}: a device holds {held}"
 
 
 def _of(facts: Mapping[str, Any], kind: str) -> str:

@@ -16,7 +16,7 @@ from attention_jax.layers.parameters import Parameter
 from attention_jax.layers.readout import Step
 from attention_jax.types import Array, Params
 
-ALIGNERS = Parts("attention_jax.layers.aligners")
+ALIGNERS = Parts("attention_jax.layers.aligners", having=("name",))
 
 
 class AlignerSizes(NamedTuple):

@@ -19,7 +19,7 @@ from attention_jax.layers.readout import ReadoutSizes, Step
 from attention_jax.ops.lattices import NEVER, Transition
 from attention_jax.types import Array, Params
 
-ALIGNMENTS = Parts("attention_jax.layers.alignments")
+ALIGNMENTS = Parts("attention_jax.layers.alignments", having=("name",))
 
 
 class Alignment(abc.ABC):

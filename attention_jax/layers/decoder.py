@@ -22,7 +22,7 @@ from attention_jax.layers.mechanism import Mechanism
 from attention_jax.layers.parameters import Initialization, declare
 from attention_jax.types import Array, AttentionOutput, Call, Params, State
 
-DECODERS = Parts("attention_jax.layers.decoders")
+DECODERS = Parts("attention_jax.layers.decoders", having=("name",))
 
 # The keys under which recurrent decoders give the written word to mechanisms that observe it:
 # embedded, and as its id.

@@ -21,7 +21,7 @@ from attention_jax.layers.parameters import Initialization, declare
 from attention_jax.ops.masks import masked_mean
 from attention_jax.types import Array, Call, Leaf, Params, State
 
-ENCODERS = Parts("attention_jax.layers.encoders")
+ENCODERS = Parts("attention_jax.layers.encoders", having=("name",))
 
 # What a direction reads in; forward first, as annotations and carries are joined.
 READINGS = {

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from attention_jax.discovery import Parts
 from attention_jax.types import Array, Batch, Call, Params
 
-INPUTS = Parts("attention_jax.layers.inputs")
+INPUTS = Parts("attention_jax.layers.inputs", having=("name",))
 
 
 class InputSizes(NamedTuple):

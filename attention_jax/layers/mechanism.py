@@ -28,14 +28,14 @@ from typing import Any, ClassVar, NamedTuple
 
 from jaxtyping import Bool, Float, Int
 
-from attention_jax.discovery import Parts, module_of
+from attention_jax.discovery import Parts, build_part
 from attention_jax.errors import ConfigError
 from attention_jax.layers.encoder import Sources
 from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.attend import AttentionSpec
 from attention_jax.types import Array, AttentionOutput, Call, Memory, Params, State
 
-MECHANISMS = Parts("attention_jax.layers.mechanisms")
+MECHANISMS = Parts("attention_jax.layers.mechanisms", having=("name",))
 
 
 class MechanismConfig:
@@ -229,6 +229,7 @@ def build_parts(
 
     Raises:
       ValueError: If `sizes` lacks something that the mechanism needs.
+      ConfigError: If the file builds something else.
     """
     missing = [name for name in config.needs if name not in sizes]
     if missing:
@@ -238,4 +239,4 @@ def build_parts(
         )
     # Only what it asked for: no mechanism has to take sizes that it does not use.
     needed = {name: sizes[name] for name in config.needs}
-    return module_of(config).build(config, query_dim, key_dim, **needed)
+    return build_part(config, (MechanismParts, Mechanism), query_dim, key_dim, **needed)

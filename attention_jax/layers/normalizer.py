@@ -25,6 +25,11 @@ class Normalizers(Mapping[str, Normalizer]):
         """Lists their names."""
         return iter([*BUILT_IN, *_FILES.names()])
 
+    @property
+    def own(self) -> str:
+        """Where one of the user's own would be, for messages."""
+        return _FILES.own
+
     def __len__(self) -> int:
         """Counts them."""
         return len(BUILT_IN) + len(_FILES.names())

@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 from jaxtyping import Bool, Float
 
 from attention_jax.configuration import setting
-from attention_jax.discovery import Parts, module_of
+from attention_jax.discovery import Parts, build_part
 from attention_jax.layers.encoder import ENCODERS, Encoded, SequenceEncoder
 from attention_jax.layers.mechanism import MECHANISMS
 from attention_jax.ops.pooling import Pooled
 from attention_jax.ops.spans import to_positions
 from attention_jax.types import Array, Call, Params
 
-POOLINGS = Parts("attention_jax.layers.poolings")
+POOLINGS = Parts("attention_jax.layers.poolings", having=("name",))
 
 
 class Pooling(abc.ABC):
@@ -71,7 +71,8 @@ def build_encoder(config: Any, input_dim: int) -> SequenceEncoder:
 
     One that attends does so with several heads, unless it is told otherwise.
     """
-    return module_of(config).build(config, input_dim, MECHANISMS.config("multi_head")())
+    attention = MECHANISMS.config("multi_head")()
+    return build_part(config, SequenceEncoder, input_dim, attention)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,7 +104,7 @@ class Level:
     def build(cls, config: LevelConfig, input_dim: int) -> "Level":
         """Builds a level for units of the given depth; raises `ValueError` if parts do not fit."""
         encoder = build_encoder(config.encoder, input_dim)
-        return cls(encoder, module_of(config.pooling).build(config.pooling, encoder.output_dim))
+        return cls(encoder, build_part(config.pooling, Pooling, encoder.output_dim))
 
     @property
     def depth(self) -> int:

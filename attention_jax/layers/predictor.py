@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from attention_jax.configuration import NamedConfigs
-from attention_jax.discovery import Parts, module_of
+from attention_jax.discovery import Parts, build_part
 from attention_jax.layers.encoder import Encoded
 from attention_jax.layers.parameters import Parameter
 from attention_jax.layers.perceptron import perceptron_parameters
@@ -56,6 +56,6 @@ class PerceptronPredictor(Predictor):
 def build_predictors(configs: NamedConfigs, annotation_dim: int) -> dict[str, Predictor]:
     """Builds the auxiliary predictors of a model, by name."""
     return {
-        name: module_of(config).build(config, annotation_dim)
+        name: build_part(config, Predictor, annotation_dim)
         for name, config in configs.items()
     }

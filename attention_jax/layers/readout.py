@@ -16,7 +16,7 @@ from attention_jax.layers.parameters import Parameter
 from attention_jax.ops.predictions import Predictions
 from attention_jax.types import Array, AttentionOutput, Batch, Params
 
-READOUTS = Parts("attention_jax.layers.readouts")
+READOUTS = Parts("attention_jax.layers.readouts", having=("name",))
 
 
 class ReadoutSizes(NamedTuple):

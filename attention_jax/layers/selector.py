@@ -17,7 +17,7 @@ from attention_jax.discovery import Parts
 from attention_jax.ops.rationales import Selection, selection_changes
 from attention_jax.types import Array, Call, Params
 
-SELECTORS = Parts("attention_jax.layers.selectors")
+SELECTORS = Parts("attention_jax.layers.selectors", having=("name",))
 
 
 class Selector(abc.ABC):

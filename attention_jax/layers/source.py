@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from attention_jax.configuration import NamedConfigs, setting
-from attention_jax.discovery import module_of
+from attention_jax.discovery import build_part
 from attention_jax.layers.encoder import ENCODERS, Encoded, SequenceEncoder
 from attention_jax.layers.input import INPUTS, Embedded, Input, InputSizes
 from attention_jax.ops.spans import any_in_spans
@@ -84,9 +84,9 @@ class Source:
         Raises:
           ValueError: If parts of the config do not fit.
         """
-        reading = module_of(config.input).build(config.input, sizes)
-        module = module_of(config.encoder)
-        return cls(sizes.name, reading, module.build(config.encoder, reading.depth, attention))
+        reading = build_part(config.input, Input, sizes)
+        encoder = build_part(config.encoder, SequenceEncoder, reading.depth, attention)
+        return cls(sizes.name, reading, encoder)
 
     @property
     def encoder_name(self) -> str:

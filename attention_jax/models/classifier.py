@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from attention_jax.configuration import setting
-from attention_jax.errors import ConfigError
+from attention_jax.errors import at_field
 from attention_jax.layers.parameters import Initialization, Parameter
 from attention_jax.layers.pooling import DocumentReader, Level, LevelConfig, Read
 from attention_jax.models.labels import LabelModel
@@ -65,7 +65,7 @@ def build(
         # Declared once, so that a mistake is reported before anything is compiled.
         reader.parameters  # noqa: B018
     except ValueError as error:
-        raise ConfigError(f"config.model.{error}") from None
+        raise at_field("config.model", error) from None
     return Classifier(config, source_vocabulary_size, target_vocabulary_size, reader)
 
 

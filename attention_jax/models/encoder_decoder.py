@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 
 from attention_jax.configuration import setting
-from attention_jax.discovery import module_of
-from attention_jax.errors import ConfigError
+from attention_jax.discovery import build_part
+from attention_jax.errors import ConfigError, at_field
 from attention_jax.layers import decoder, encoder, mechanism
 from attention_jax.layers.aligner import ALIGNERS, Aligner, AlignerSizes
 from attention_jax.layers.copying import WORDS
@@ -105,8 +105,8 @@ def build(
         functions.parameters  # noqa: B018
         readout = _build_readout(config, sources, functions, target_vocabulary_size)
     except ValueError as error:
-        raise ConfigError(f"config.model.{error}") from None
-    aligner = module_of(config.aligner).build(config.aligner, AlignerSizes(
+        raise at_field("config.model", error) from None
+    aligner = build_part(config.aligner, Aligner, AlignerSizes(
         sources[0].encoder.output_dim, functions.feature_dim, config.target_embedding_dim
     ))  # fmt: skip
     model = EncoderDecoder(config, *sizes, sources, functions, readout, aligner)
@@ -132,7 +132,7 @@ def _build_readout(
         mechanism=functions.mechanism, attention=config.attention,
         slot_symbols=sources[0].slot_vocabulary_size if len(sources) == 1 else None,
     )  # fmt: skip
-    return module_of(config.readout).build(config.readout, sizes)
+    return build_part(config.readout, Readout, sizes)
 
 
 def build_sources(config: Config, vocabulary_size: int) -> tuple[Source, ...]:
@@ -154,10 +154,9 @@ def build_decoder(config: Config, sources: tuple[Source, ...]) -> decoder.Sequen
     sizes = decoder.DecoderSizes(
         config.target_embedding_dim, encoders, sources[0].slot_vocabulary_size
     )
-    module = module_of(config.decoder)
 
     def build(sizes: decoder.DecoderSizes) -> decoder.SequenceDecoder:
-        return module.build(config.decoder, sizes, config.attention)
+        return build_part(config.decoder, decoder.SequenceDecoder, sizes, config.attention)
 
     try:
         if getattr(config.readout, "selective_read", False):

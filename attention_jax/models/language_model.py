@@ -14,8 +14,8 @@ from flax import linen as nn
 from jaxtyping import Int
 
 from attention_jax.configuration import setting
-from attention_jax.discovery import module_of
-from attention_jax.errors import ConfigError
+from attention_jax.discovery import build_part
+from attention_jax.errors import at_field
 from attention_jax.layers import mechanism
 from attention_jax.layers.decoder import Decoder, DecoderSizes, SequenceDecoder
 from attention_jax.layers.decoders import transformer
@@ -90,9 +90,9 @@ def build(
         )
         depth = config.embedding_dim
         sizes = ReadoutSizes(target_vocabulary_size, depth, depth, is_tied=config.tie_embeddings)
-        readout = module_of(config.readout).build(config.readout, sizes)
+        readout = build_part(config.readout, Readout, sizes)
     except ValueError as error:
-        raise ConfigError(f"config.model.{error}") from None
+        raise at_field("config.model", error) from None
     return LanguageModel(config, target_vocabulary_size, functions, readout)
 
 

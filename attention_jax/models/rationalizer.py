@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from attention_jax.configuration import setting
-from attention_jax.discovery import module_of
-from attention_jax.errors import ConfigError
+from attention_jax.discovery import build_part
+from attention_jax.errors import ConfigError, at_field
 from attention_jax.layers.encoder import ENCODERS, SequenceEncoder
 from attention_jax.layers.pooling import Read, build_encoder
 from attention_jax.layers.selector import SELECTORS, Selector
@@ -61,13 +61,13 @@ def build(
         encoder = build_encoder(chosen.encoder, config.embedding_dim)
         encoder.parameters  # noqa: B018  (rejects parts that do not fit)
     except ValueError as error:
-        raise ConfigError(f"config.model.generator.{error}") from None
+        raise at_field("config.model.generator", error) from None
     if not encoder.keeps_positions:
         raise ConfigError(
             "config.model.generator.encoder.name: expected one with an annotation for each word, "
             f"found {chosen.encoder.name!r}"
         )
-    selector = module_of(chosen.selector).build(chosen.selector, encoder.output_dim)
+    selector = build_part(chosen.selector, Selector, encoder.output_dim)
     return Rationalizer(reading, encoder, selector)
 
 

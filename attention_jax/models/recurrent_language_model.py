@@ -8,12 +8,12 @@ import dataclasses
 from typing import Any, ClassVar
 
 from attention_jax.configuration import setting
-from attention_jax.discovery import module_of
-from attention_jax.errors import ConfigError
+from attention_jax.discovery import build_part
+from attention_jax.errors import at_field
 from attention_jax.layers.cell_decoder import CellDecoder
 from attention_jax.layers.cell_stack import CellStack
 from attention_jax.layers.parameters import Initialization
-from attention_jax.layers.readout import READOUTS, ReadoutSizes
+from attention_jax.layers.readout import READOUTS, Readout, ReadoutSizes
 from attention_jax.models.language_model import LanguageModel
 from attention_jax.ops.recurrent import CELLS
 
@@ -78,8 +78,8 @@ def build(
         is_tied=config.tie_embeddings,
     )  # fmt: skip
     try:
-        readout = module_of(config.readout).build(config.readout, sizes)
+        readout = build_part(config.readout, Readout, sizes)
     except ValueError as error:
-        raise ConfigError(f"config.model.{error}") from None
+        raise at_field("config.model", error) from None
     decoder = CellDecoder(stack, config.embedding_dropout)
     return LanguageModel(config, target_vocabulary_size, decoder, readout)

@@ -9,13 +9,15 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from attention_jax.configuration import typed_members
-from attention_jax.discovery import Parts
-from attention_jax.errors import ConfigError
+from attention_jax.discovery import Parts, module_of
+from attention_jax.errors import ConfigError, PartError
 from attention_jax.objectives.metrics import Pairs, Totals, means, token_metrics
 from attention_jax.objectives.term import CarryingTerm, ObjectiveTerm, fields_of, needs_of
 from attention_jax.types import Batch, BidirectionalModel, Model, ModelOutput, swap_sides
 
-OBJECTIVES = Parts("attention_jax.objectives", defines="Term")
+OBJECTIVES = Parts(
+    "attention_jax.objectives", defines="Term", having=("weight", "schedule", "count", "total")
+)
 _REVERSE_NLL = "reverse_nll"
 
 
@@ -81,7 +83,10 @@ class Objective:
 
     def counts(self, batch: Batch) -> dict[str, Float[Array, ""]]:
         """Returns each term's divisor for `batch`; those of parts of a batch add up to it."""
-        return {name: term.count(batch) for name, term in self._measurable(batch).items()}
+        return {
+            name: _number(term, "count", term.count(batch))
+            for name, term in self._measurable(batch).items()
+        }
 
     def __call__(
         self,
@@ -119,7 +124,7 @@ class Objective:
         for name, term in self._measurable(batch).items():
             # An argument that other terms do not have.
             kept = (carried[name],) if isinstance(term, CarryingTerm) else ()
-            total, weight = term.total(output, batch, *kept), term.weight
+            total, weight = _number(term, "total", term.total(output, batch, *kept)), term.weight
             if step is not None and not term.schedule.is_constant:
                 weight = weight * term.schedule(step)
                 metrics[f"weight/{name}"] = (weight, jnp.ones(()))
@@ -182,6 +187,20 @@ def build_objective(config: Any, where: str = "config.objectives") -> Objective:
         known = ", ".join(OBJECTIVES.names())
         raise ConfigError(f"{where}: expected at least one of {known}, found none")
     return Objective(terms)
+
+
+def _number(term: ObjectiveTerm, method: str, found: Any) -> Any:
+    """Returns what a method of a term has returned; raises `PartError` if that is not a number."""
+    if not hasattr(found, "dtype") and not isinstance(found, int | float):
+        described = type(found).__name__
+    elif shape := jnp.shape(found):
+        described = f"an array of shape {shape}"
+    else:
+        return found
+    raise PartError(
+        f"{module_of(term).__file__}: expected Term.{method} to return one number, the sum over "
+        f"the batch, found {described}"
+    )
 
 
 def _readers(key: str) -> list[str]:

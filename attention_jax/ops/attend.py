@@ -17,6 +17,7 @@ from attention_jax.ops.dropout import dropout_factors, scale
 from attention_jax.ops.fused_dot import fused_dot_attention
 from attention_jax.ops.masks import zero_padding
 from attention_jax.ops.normalizers import Normalizer, softmax_normalizer
+from attention_jax.ops.part_calls import call_part, check_scores, normalized
 from attention_jax.ops.pattern import AttentionPattern, Queries
 from attention_jax.ops.products import average_values
 from attention_jax.ops.summation import upcast
@@ -161,7 +162,7 @@ def make_memory(
     # Zeroed before the projection, whose gradient would multiply a NaN at padding by zero, and once
     # more after it, since a bias makes padding nonzero again.
     memory = Memory(zero_padding(keys, mask), zero_padding(values, mask), mask, aux)
-    memory = spec.prepare(params, memory, positions)
+    memory = call_part(spec.prepare, params, memory, positions)
     return dataclasses.replace(
         memory,
         keys=zero_padding(memory.keys, memory.mask),
@@ -171,7 +172,7 @@ def make_memory(
 
 def init_state(spec: AttentionSpec, params: Params, memory: Memory) -> State:
     """Returns what is carried into the first query; empty for a mechanism without trackers."""
-    return {name: tracker.init(params, memory) for name, tracker in spec.trackers}
+    return {name: call_part(tracker.init, params, memory) for name, tracker in spec.trackers}
 
 
 def observe(
@@ -200,7 +201,7 @@ def observe(
         old = state[name]
         if tracker.observe is None:
             return old
-        new = tracker.observe(params, old, state, observed, memory)
+        new = call_part(tracker.observe, params, old, state, observed, memory)
         if where is None:
             return new
         # `where` is `*B`; the tracked value may have slots and channels behind these axes.
@@ -260,7 +261,7 @@ def attend(
     state = init_state(spec, params, memory) if state is None else state
     positions = jnp.arange(num_queries) if positions is None else positions
     _check_rows(query, memory, mask=mask, bias=bias)
-    query = spec.prepare_query(params, query, positions)
+    query = call_part(spec.prepare_query, params, query, positions)
     if bias is not None:
         # A forbidden slot is masked as well, so that normalizers and `reach` know of it.
         allowed = bias != -jnp.inf
@@ -304,7 +305,7 @@ def _answer_next(
     output = _answer(spec, params, query, memory, state)
     state = {
         # Each tracker updates its own value: their order does not matter.
-        name: tracker.update(params, state[name], query.vectors, output, memory)
+        name: call_part(tracker.update, params, state[name], query.vectors, output, memory)
         for name, tracker in spec.trackers
     }
     return output, state
@@ -364,11 +365,14 @@ def _answer(
     query, positions, call = queries.vectors, queries.positions, queries.call
     state = {} if state is None else state
     # In float32 from here on: in bfloat16, scores that are close would be equal.
-    scores = queries.added_to(upcast(spec.score(params, query, memory, state, positions)))
+    scores = upcast(call_part(spec.score, params, query, memory, state, positions))
+    check_scores(spec.score, scores, (query.shape[-2], memory.mask.shape[-1]))
+    scores = queries.added_to(scores)
     allowed = jnp.broadcast_to(queries.within(memory), scores.shape)
-    weights, aux = spec.normalizer(
-        params, scores, allowed, query, memory, state, positions=positions, call=call
-    )
+    weights, aux = normalized(
+        spec.normalizer, scores,
+        params, scores, allowed, query, memory, state, positions=positions, call=call,
+    )  # fmt: skip
     aux = {**aux, "reach": allowed.sum(-1)}
     # Where one holds, the weights above cost nothing under jit unless somebody reads them.
     for implementation in IMPLEMENTATIONS:

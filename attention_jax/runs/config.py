@@ -79,7 +79,7 @@ class TrainingConfig:
     patience: int = setting(0, at_least=0)
     max_gradient_ratio: float = setting(0.0, at_least=0.0)
     max_consecutive_nonfinite: int = setting(10, at_least=1)
-    writers: tuple[str, ...] = setting((), choices=WRITERS.names())
+    writers: tuple[str, ...] = setting((), choices=WRITERS)
 
     def __post_init__(self):
         if self.num_steps is None and self.num_epochs is None:

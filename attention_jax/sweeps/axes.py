@@ -15,6 +15,10 @@ _OPENING, _CLOSING = "([{", ")]}"
 _PATH = r"[A-Za-z_][\w.]*"
 
 
+class Settings(dict[str, Overrides]):
+    """Settings, whose names are the user's own and stay what they are."""
+
+
 def field_axis(text: str) -> Axis:
     """Reads `FIELD=VALUE,VALUE`, values as after `--config.FIELD=`; tuples have their brackets.
 
@@ -30,7 +34,7 @@ def field_axis(text: str) -> Axis:
     return {value: {match[1]: value} for value in values}
 
 
-def settings_axis(texts: Sequence[str]) -> Axis:
+def settings_axis(texts: Sequence[str]) -> Settings:
     """Reads settings, `NAME: FIELD=VALUE FIELD=VALUE`, each of fields that change together.
 
     A name alone is the config as it is.
@@ -38,7 +42,7 @@ def settings_axis(texts: Sequence[str]) -> Axis:
     Raises:
       UserError: If one is something else, or a name is given twice.
     """
-    found: dict[str, Overrides] = {}
+    found = Settings()
     for text in texts:
         name, _, rest = (part.strip() for part in text.partition(":"))
         try:
@@ -91,10 +95,7 @@ def crossed(axes: Sequence[Axis]) -> dict[str, Overrides]:
                 "in two"
             )
     varied = set().union(*fields)
-    named = [
-        {_called(name, overrides, varied): overrides for name, overrides in axis.items()}
-        for axis in axes
-    ]
+    named = [axis if isinstance(axis, Settings) else _called(axis, varied) for axis in axes]
     return {
         ",".join(names): {path: text for each in chosen for path, text in each.items()}
         for combination in itertools.product(*(axis.items() for axis in named))
@@ -102,12 +103,13 @@ def crossed(axes: Sequence[Axis]) -> dict[str, Overrides]:
     }
 
 
-def _called(name: str, overrides: Overrides, varied: set[str]) -> str:
-    """Returns the name of a setting in the names of cells."""
-    if list(overrides.values()) != [name]:
-        return name
-    (path,) = overrides
-    return f"{_short(path, varied)}={name}"
+def _called(axis: Axis, varied: set[str]) -> Axis:
+    """Returns an axis of a field's values, each called by the field and itself."""
+    return {
+        f"{_short(path, varied)}={value}": overrides
+        for value, overrides in axis.items()
+        for path in overrides
+    }
 
 
 def _short(path: str, paths: set[str]) -> str:

@@ -228,7 +228,7 @@ class _Schedule:
         self._line.say(f"{run.name}: FAILED, {reason} (log in {run.log})")
 
     def _pass_on(self, number: signal.Signals) -> None:
-        self._line.say(f"{number.name}: waiting for {len(self._active)} runs to save")
+        self._line.say(f"{number.name}: waiting for runs to save, {len(self._active)} of them")
         for active in self._active:
             children.stop(active.process, number)
 

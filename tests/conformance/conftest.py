@@ -5,12 +5,16 @@
 
 import pytest
 
+from attention_jax.errors import UserError
+from attention_jax.layers.mechanism import MECHANISMS
+from attention_jax.objectives.compose import OBJECTIVES
+
 _M, _O = "layers/mechanisms", "objectives"
 # What a test holds parts to, and the file, below the package, of one that shows how.
 RULES = {
     "test_it_is_built": (
         "it is built from the defaults of its `Config`, which has one for every field, and from "
-        "other values that its fields allow", f"{_M}/luong_general"),
+        "other values that its fields allow, and answers queries", f"{_M}/luong_general"),
     "test_shapes_and_dtypes": (
         "contexts are `B T D`, weights and scores `B T S` in float32", f"{_M}/luong_general"),
     "test_weights_are_at_least_zero_and_sum_to_one_or_less": (
@@ -52,7 +56,7 @@ RULES = {
         "a second call compiles nothing: decide by `jnp.where`, not by what arrays hold",
         f"{_M}/local_p"),
     "test_every_field_changes_something": (
-        "every field changes the output", f"{_M}/luong_general"),
+        "every field changes the output, or what a parameter starts from", f"{_M}/luong_general"),
     "test_attention_layer_declares_what_the_mechanism_needs": (
         "its parameters can be declared and drawn, a scalar as `Parameter.of('scale')`",
         f"{_M}/normed_bahdanau"),
@@ -104,15 +108,28 @@ _OF_OBJECTIVES = {test for test, (_, kept_by) in RULES.items() if kept_by.starts
 _OF_OBJECTIVES -= {"test_objective_is_built"}
 
 
+def pytest_configure():
+    """Says once which file of a user's own is no part; nothing is collected then."""
+    try:
+        for parts in (MECHANISMS, OBJECTIVES):
+            parts.names()
+    except UserError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem):
     """Ends a test that fails, whatever it ended in, with the line of its rule.
 
-    One rule at a time: what cannot be built breaks that one alone.
+    One rule at a time: what cannot be built breaks that one alone, and for one cause only once.
     """
     case = pyfuncitem.funcargs.get("case")
-    if pyfuncitem.originalname != "test_it_is_built" and getattr(case, "refusal", None):
-        pytest.skip("is not built, as test_it_is_built says")
+    if getattr(case, "refusal", None):
+        first = refused_alike(case)
+        if pyfuncitem.originalname != "test_it_is_built" or first is not case:
+            pytest.skip(f"is not built, as test_it_is_built[{first.name}] says")
+    elif case is None and (first := refused_by_name(pyfuncitem.funcargs.get("name"))):
+        pytest.skip(f"is not built, as test_it_is_built[{first.name}] says")
     if pyfuncitem.originalname in _OF_OBJECTIVES and not_built(pyfuncitem.funcargs["name"]):
         pytest.skip("is not built, as test_objective_is_built says")
     try:
@@ -124,6 +141,23 @@ def pytest_pyfunc_call(pyfuncitem):
         # Below the line, only who asks for more is told where it came from.
         is_line = pyfuncitem.config.getoption("tbstyle") == "line"
         raise AssertionError(line) from (None if is_line else error)
+
+
+def refused_alike(case):
+    """Returns the first case of a mechanism that is refused for the same cause as another."""
+    from tests.conformance.battery import CASES
+
+    of_part = [each for each in CASES.values() if each.part == case.part]
+    alike = [each for each in of_part if each.refusal and told(each.refusal) == told(case.refusal)]
+    return (alike or [case])[0]  # one that a test has made is in no list
+
+
+def refused_by_name(name):
+    """Returns the first case of a mechanism that is refused; None of what is no mechanism."""
+    from tests.conformance.battery import CASES
+
+    of_part = [each for each in CASES.values() if each.part == name]
+    return next((each for each in of_part if each.refusal), None)
 
 
 def not_built(name):
@@ -139,7 +173,13 @@ def not_built(name):
 
 def broken(test, part, error):
     """Returns the line: which part breaks which rule, where it is kept, and what was found."""
-    found = str(error).strip().split("\n")[0]
-    cause = f"{type(error).__name__}: {found}" if found else type(error).__name__
     says, kept_by = RULES[test]
-    return f"{part}: {says}, as in attention_jax/{kept_by}.py ({cause})"
+    return f"{part}: {says}, as in attention_jax/{kept_by}.py ({told(error)})"
+
+
+def told(error):
+    """Returns the first line of an error, with its type; of numbers also how far they are off."""
+    found, *rest = str(error).strip().split("\n")
+    off = [line.strip(" :") for line in rest if line.startswith(("nan location", "Max absolute"))]
+    found = ", ".join([found, *off[:1]])
+    return f"{type(error).__name__}: {found}" if found else type(error).__name__

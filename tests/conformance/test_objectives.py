@@ -86,20 +86,24 @@ def computed(name):
     return case.term.count(case.given), case.run(case.floats(), case.given)[0]
 
 
-def finite(found):
-    return all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(found))
+def check_finite(total, gradient):
+    for what, found in (("loss", total), ("gradients", gradient)):
+        numbers = np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(found)])
+        wrong = numbers[~np.isfinite(numbers)]
+        assert not wrong.size, f"expected finite {what}, found {wrong[0]}"
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_objective_is_built(name):
     """Whatever its own file raises, the other rules are not tried on one that is not."""
-    assert all(np.shape(number) == () for number in computed(name))
+    for method, number in zip(("count", "total"), computed(name), strict=True):
+        assert np.shape(number) == (), f"expected one number of {method}, found {np.shape(number)}"
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_zero_weights_give_finite_gradients(name):
     case = objective(name)
-    assert finite(case.run(case.with_weights(jnp.zeros_like), case.given))
+    check_finite(*case.run(case.with_weights(jnp.zeros_like), case.given))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -107,15 +111,16 @@ def test_padding_adds_nothing_and_gives_finite_gradients(name):
     case = objective(name)
     rows = case.given["target_mask"].shape[0]
     total, gradient = case.run(case.floats(), case.of_rows(jnp.zeros(rows, bool)))
-    assert total == 0 and finite(gradient)
-    assert not any(np.asarray(leaf).any() for leaf in gradient.values())
+    assert total == 0, f"expected a loss of 0 where all is padding, found {total}"
+    check_finite(total, gradient)
+    assert not any(np.asarray(leaf).any() for leaf in gradient.values()), "found gradients"
     # NaN in the weights of one row, which is padding.
     is_row = jnp.arange(rows) > 0
     junk = case.with_weights(lambda weights: weights.at[0].set(jnp.nan))
     found, gradient = case.run(junk, case.of_rows(is_row))
     expected, _ = case.run(case.floats(), case.of_rows(is_row))
     np.testing.assert_allclose(found, expected, rtol=1e-5)
-    assert finite(gradient)
+    check_finite(found, gradient)
 
 
 @pytest.mark.parametrize("name", NAMES)

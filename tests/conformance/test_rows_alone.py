@@ -216,7 +216,8 @@ def test_objective(name):
     if kind == "selection" or not fields_of(term) <= set(given):
         return  # of documents, in tests/models/test_rationalizer.py; or of fields of its own
     model, together, rows = objective_case(kind)
-    assert set(needs_of(term)) <= set(model.provides)
+    missing = set(needs_of(term)) - set(model.provides)
+    assert not missing, f"no model here provides what it `needs`: {', '.join(sorted(missing))}"
     for row in ALONE:
         is_row = jnp.arange(3)[:, None] == row
         masks = {side: given[side] & is_row for side in ("source_mask", "target_mask")}

@@ -32,14 +32,22 @@ class Config(MechanismConfig):
     name: str = setting("tempered")
     num_heads: int = setting(1, at_least=1)
     role: str = setting("scale")
+    is_added: bool = setting(False)
+    start: float = setting(1.0)
 
 
 def build(config, query_dim, key_dim):
-    return MechanismParts(AttentionSpec(_score), {"temperature": Parameter((), (), config.role)})
+    temperature = Parameter((), (), config.role).starting_at(config.start)
+    score = _added_to if config.is_added else _score
+    return MechanismParts(AttentionSpec(score), {"temperature": temperature})
 
 
 def _score(params, query, memory, state, positions):
     return upcast(params["temperature"]) * (query @ memory.keys.mT)
+
+
+def _added_to(params, query, memory, state, positions):
+    return upcast(params["temperature"]) + query @ memory.keys.mT
 
 
 def test_each_has_a_test_and_a_part_that_keeps_it(repository):
@@ -64,6 +72,18 @@ def test_scalar_parameters_pass(role, num_heads):
     (query, keys, _, mask), layer = inputs(), Attention(case.config)
     shapes = jax.eval_shape(layer.init, jax.random.key(0), query, keys, mask)
     assert shapes["params"]["temperature"].shape == (() if num_heads == 1 else (2,))
+
+
+def test_what_a_softmax_takes_away_does_not_learn():
+    """Its gradient is zero but for rounding."""
+    with pytest.raises(AssertionError, match="temperature does not: its gradient is .e-0[6-9]"):
+        test_mechanisms.test_every_parameter_learns(build_case(Config(is_added=True)))
+
+
+def test_a_field_may_say_what_a_parameter_starts_from():
+    cases = [build_case(Config(start=start)) for start in (1.0, 3.0)]
+    assert test_mechanisms.starts(cases[0]) == {"temperature": 1.0}
+    assert test_mechanisms.starts(cases[1]) == {"temperature": 3.0}
 
 
 @pytest.mark.parametrize("name", INITIALIZATIONS)

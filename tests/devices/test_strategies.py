@@ -77,8 +77,8 @@ def test_fsdp_splits_parameters_and_moments(measured):
             fraction = sharding[case][f"{kind}_bytes_per_device"] / sharding[case][f"{kind}_bytes"]
             assert fraction == 1 if share == 1 else fraction < share, (case, kind, fraction)
     assert sharding["fsdp"]["mesh"] == {"data": 1, "fsdp": 8, "tensor": 1}
-    assert re.search(
-        r"a device holds 0\.1 MB of parameters and 0\.\d MB of optimiser state$",
+    assert re.fullmatch(
+        r"on one device \(cpu\), which holds 0\.1 MB of parameters and 0\.\d MB of optimiser state",
         sharding_line(sharding["one"]),
     )
     assert sharding_line(sharding["fsdp"]).startswith(

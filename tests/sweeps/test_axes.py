@@ -35,6 +35,13 @@ def test_axes_multiply_and_the_first_varies_slowest():
     assert cells["two,z=3"] == {"b.z": "3"}
 
 
+def test_settings_keep_their_names():
+    """Also one that is called as the value of its only field."""
+    cells = crossed([settings_axis(["base", f"weary: {NAME}=weary"]), field_axis("a.y=weary")])
+    assert list(cells) == ["base,y=weary", "weary,y=weary"]
+    assert list(crossed([settings_axis([f"luong: {NAME}=luong"])])) == ["luong"]
+
+
 def test_names_are_as_short_as_they_tell_fields_apart():
     weights = [f"objectives.{name}.weight=1" for name in ("coverage_loss", "attention_entropy")]
     (name,) = crossed([field_axis(text) for text in [*weights, "training.num_steps=5"]])

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from attention_jax.configuration import setting
-from attention_jax.discovery import module_of
+from attention_jax.discovery import build_part
 from attention_jax.layers.alignment import ALIGNMENTS, Alignment
 from attention_jax.layers.encoder import Encoded
 from attention_jax.layers.parameters import Parameter
@@ -74,7 +74,7 @@ def build(config: Config, sizes: ReadoutSizes) -> "MarginalReadout":
     """
     if sizes.mechanism is None:
         raise ValueError("readout.name: expected a model with a source for 'marginal', found none")
-    alignment = module_of(config.alignment).build(config.alignment, sizes)
+    alignment = build_part(config.alignment, Alignment, sizes)
     return MarginalReadout(config.hidden_dim, sizes, alignment)
 
 

@@ -29,7 +29,7 @@ def test_a_task_brings_its_data_and_a_field_of_its_own(extension, example, tmp_p
 
 
 def test_two_data_sets_of_one_name_are_refused(extension, example):
-    extension("data/tasks", "smoke", example)
+    extension("data/tasks", "smoke", example.replace('"plurals"', '"smoke"'))
     with pytest.raises(ConfigError, match="^attention_jax.data: expected one data set called 'smo"):
         data_config_class("smoke")
     assert data_configs.DATA_SETS.config("smoke")
@@ -38,7 +38,8 @@ def test_two_data_sets_of_one_name_are_refused(extension, example):
 def test_names_of_data_sets_are_those_of_builders_and_of_tasks(extension, example):
     with pytest.raises(KeyError) as before:
         data_config_class("plural")
-    extension("data/tasks", "plurals_of_mine", example)
+    mine = example.replace('"plurals"', '"plurals_of_mine"')
+    extension("data/tasks", "plurals_of_mine", mine)
     with pytest.raises(KeyError) as error:
         data_config_class("plural")
     assert error.value.args[0] == sorted([*before.value.args[0], "plurals_of_mine"])
