@@ -53,7 +53,7 @@ class Parts:
 
         Raises:
           ConfigError: If two files have one name.
-        PartError: If one is no part of the kind.
+          PartError: If one is no part of the kind.
         """
         return sorted(name for name in self._files() if self._is_part(name))
 

@@ -6,6 +6,7 @@ A worker reads one command a line from its standard input and answers one JSON o
   quit     answers {"peak_rss_mib": ..., "steady_rss_mib": ...} and ends
 """
 
+import ctypes
 import gc
 import json
 import os
@@ -76,7 +77,13 @@ def answer(channel: TextIO, message: dict[str, Any]) -> None:
 
 
 def reset_peak_memory() -> None:
-    """Forgets the peak so far where the system can, so that set-up does not count."""
+    """Forgets the peak so far where the system can, so that set-up does not count.
+
+    What a compiler has freed is given back first: the C library would keep it for the work.
+    """
+    gc.collect()
+    if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
+        trim(0)
     try:
         with open("/proc/self/clear_refs", "w") as file:
             file.write("5")
