@@ -6,6 +6,7 @@ name it in the environment variable `ATTENTION_JAX_EXTENSIONS`, several separate
 
 import dataclasses
 import functools
+import hashlib
 import importlib
 import importlib.util
 import os
@@ -186,6 +187,17 @@ def own_mistake(error: BaseException) -> str | None:
         return None
     last = frames[-1]
     return f"{last.filename}:{last.lineno}, {last.name}: {type(error).__name__}: {error}"
+
+
+def own_files() -> dict[str, str]:
+    """Returns the SHA-256 of each file of the user's own parts, by its path within its folder."""
+    return {
+        path.relative_to(root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for root in map(expanded, _roots())
+        # What else lies there, such as an environment, is no part.
+        for folder in sorted(Path(root).iterdir()) if (_FOLDER / folder.name).is_dir()
+        for path in sorted(folder.rglob("*.py"))
+    }  # fmt: skip
 
 
 def _roots() -> list[str]:

@@ -57,6 +57,7 @@ def run_experiment(
         def begin() -> bool:
             claim.enter_context(directory.claimed())
             is_unchanged = adopt_config(directory, config)
+            _note_changed_files(directory)
             if is_unchanged and is_complete(directory, config):
                 return False
             refuse_to_continue(directory)
@@ -171,6 +172,13 @@ def open_checkpoints(directory: RunDirectory, config: ExperimentConfig) -> Check
         keep_best=config.training.keep_best,
         mode=config.training.mode,
     )
+
+
+def _note_changed_files(directory: RunDirectory) -> None:
+    """Says which files of the user's own the run was begun with in another form."""
+    facts = read_json(directory.run) or {}
+    if changed := provenance.changed_own_files(facts):
+        print(f"notice: changed since {directory.path} began: {', '.join(changed)}", flush=True)
 
 
 def _record_start(directory: RunDirectory, config: ExperimentConfig) -> None:

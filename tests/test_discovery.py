@@ -7,7 +7,7 @@ import pytest
 
 from attention_jax import discovery
 from attention_jax.config_choices import Choices
-from attention_jax.discovery import VARIABLE, own_mistake
+from attention_jax.discovery import VARIABLE, own_files, own_mistake
 from attention_jax.errors import ConfigError, PartError
 from attention_jax.layers.attention import build_mechanism
 from attention_jax.layers.mechanism import MECHANISMS
@@ -220,3 +220,15 @@ def test_an_unknown_part_is_told_where_ones_own_would_be(tmp_path, monkeypatch):
             template(values, Choices(chosen))
         own = f" (your own: {kind}/NAME.py in a folder that {VARIABLE} names)"
         assert str(found.value).endswith(own)
+
+
+def test_files_of_parts_are_told_by_their_content(extension, tmp_path):
+    """Whatever else lies in the folder is none of them."""
+    extension("mechanisms", "mine", "a = 1\n")
+    for other in ("config.py", ".venv/layers/other.py"):
+        (tmp_path / other).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / other).write_text("b = 1\n")
+    before = own_files()
+    assert [*before] == ["layers/mechanisms/mine.py"] and len(before[[*before][0]]) == 64
+    extension("mechanisms", "mine", "a = 2\n")
+    assert own_files().keys() == before.keys() and own_files() != before

@@ -8,10 +8,14 @@ import platform
 import shlex
 import subprocess
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import jax
 
+from attention_jax.discovery import own_files
+
+OWN_FILES = "own_files"
 _MODIFIED = "-modified"
 # In an archive, git has put the commit here (`export-subst` of .gitattributes).
 _ARCHIVED = "$Format:%H$"
@@ -27,6 +31,7 @@ def describe_run(*, seed: int) -> dict[str, Any]:
     return {
         "command": command_line(),
         "commit": commit(),
+        OWN_FILES: own_files(),
         "seed": seed,
         "versions": {"python": platform.python_version(), **_versions()},
         "hardware": {
@@ -38,6 +43,18 @@ def describe_run(*, seed: int) -> dict[str, Any]:
             "system": platform.system(),
         },
     }
+
+
+def changed_own_files(recorded: Mapping[str, Any]) -> list[str]:
+    """Lists the files of the user's own that are not what they were when a run was made.
+
+    Args:
+      recorded: The facts of the run; one that tells nothing of such files is not asked.
+    """
+    before, now = recorded.get(OWN_FILES), own_files()
+    if before is None:
+        return []
+    return sorted(name for name in before if name in now and now[name] != before[name])
 
 
 def usable_cpus() -> int | None:

@@ -21,6 +21,7 @@ from attention_jax.errors import UserError
 from attention_jax.host import children
 from attention_jax.host.parent_death import named_as_parent
 from attention_jax.runs.progress import StatusLine, format_seconds
+from attention_jax.runs.provenance import changed_own_files
 from attention_jax.sweeps.grid import GridRun
 from attention_jax.sweeps.slots import Slot, slots
 
@@ -107,7 +108,11 @@ def run_all(
       RunDirectoryError: If nothing can be written where runs train or records are kept.
     """
     line = line or StatusLine(sys.stdout, _STATUS_EVERY_SECONDS)
-    waiting = [run for run in runs if not is_done(run)]
+    waiting, made = [], []
+    for run in runs:
+        (made if is_done(run) else waiting).append(run)
+    if changed := sorted({name for run in made for name in changed_own_files(run.facts())}):
+        line.say(f"notice: changed since finished runs were made: {', '.join(changed)}")
     if not waiting:
         line.say(f"All {len(runs)} runs are finished.")
         return 0

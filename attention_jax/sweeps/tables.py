@@ -9,6 +9,7 @@ import numpy as np
 
 from attention_jax.evaluation import seeds
 from attention_jax.evaluation.seeds import Difference, SeedMean
+from attention_jax.runs.provenance import OWN_FILES
 from attention_jax.sweeps.grid import GridRun
 
 NOTHING = "–"
@@ -65,6 +66,7 @@ def provenance(runs: Sequence[GridRun]) -> str:
         "seeds": dict.fromkeys(str(run.seed) for run in runs),
         "hardware": (_hardware(each.get("hardware", {})) for each in facts),
         "commit": (each.get("commit") or "none" for each in facts),
+        "files of one's own (SHA-256)": (_own_files(each) for each in facts),
         "data (SHA-256 of all text)": (str(each.get("data")) for each in facts),
         "versions": (", ".join(f"{name} {text}" for name, text in v.items()) for v in versions),
         "metric": (_signature(each) for each in facts),
@@ -74,6 +76,11 @@ def provenance(runs: Sequence[GridRun]) -> str:
     shown = [f"- {name}: {text}" for name, text in told.items() if text]
     commands = (shlex.join(["python", *arguments]) for arguments in runs[0].arguments())
     return "\n".join([*shown, "", f"Commands of {runs[0].name}:", "", "```sh", *commands, "```"])
+
+
+def _own_files(facts: Mapping[str, Any]) -> str:
+    files = facts.get(OWN_FILES) or {}
+    return ", ".join(f"{name} {digest[:10]}" for name, digest in files.items())
 
 
 def _hardware(facts: Mapping[str, Any]) -> str:

@@ -102,6 +102,22 @@ def test_parts_from_outside_are_trained_and_used(extended, tmp_path, name):
         assert any("train\tloss" in line for line in lines)
 
 
+def test_what_was_made_with_another_file_is_said(extended, folder, tmp_path):
+    """Where a sweep goes on, and where one of its runs is asked for again."""
+    sweep = ("sweep", f"--workdir={tmp_path / 'sweep'}")
+    score = "--config.model.attention.name=cosine"
+    ended = extended(*sweep, "--config=configs/quickstart.py:smoke", "--seeds=1", score, *QUICK)
+    name, finished = "layers/mechanisms/cosine.py", "All 1 runs are finished.\n"
+    assert ended.code == 0 and f"{name} " in (tmp_path / "sweep" / "sweep.md").read_text()
+    assert extended(*sweep).err == finished
+    path = folder / name
+    text = path.read_text()
+    path.write_text(f"{text}# mended\n")
+    found = extended(*sweep).err
+    path.write_text(text)
+    assert found == f"notice: changed since finished runs were made: {name}\n{finished}"
+
+
 def test_several_sources_are_attended_to(extended, folder, tmp_path):
     trained(extended, tmp_path / "run", f"--config={folder}/two_sources.py")
 

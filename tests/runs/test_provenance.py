@@ -94,3 +94,14 @@ def test_an_archive_names_its_commit(repository, tmp_path):
 def test_a_processor_is_named_with_its_vector_instructions(monkeypatch, cpuinfo, expected):
     monkeypatch.setattr(pathlib.Path, "read_text", lambda *_, **__: cpuinfo)
     assert processor() == expected
+
+
+def test_own_files_that_have_changed_since_a_run_are_named(extension):
+    extension("objectives", "kept", "a = 1\n")
+    extension("objectives", "mine", "a = 1\n")
+    facts = describe_run(seed=0)
+    assert provenance.changed_own_files(facts) == []
+    extension("objectives", "mine", "a = 2\n")
+    extension("objectives", "new", "a = 1\n")  # of which the run knew nothing
+    assert provenance.changed_own_files(facts) == ["objectives/mine.py"]
+    assert provenance.changed_own_files({}) == []
