@@ -34,6 +34,7 @@ from jaxtyping import Float
 from matplotlib.figure import Figure
 from ml_collections import ConfigDict
 
+from attention_jax import python_arguments
 from attention_jax.analysis.attribution import (
     Attribution,
     attribute,
@@ -66,14 +67,7 @@ from attention_jax.plotting.attended_picture import AttendedPicture
 from attention_jax.plotting.canvases import attended_canvases
 from attention_jax.plotting.curves import read_metrics
 from attention_jax.plotting.heat_map import HeatMap, heat_map_grid
-from attention_jax.python_arguments import (
-    by_argument,
-    check_paths,
-    check_shown,
-    check_text,
-    check_texts,
-    in_arguments,
-)
+from attention_jax.python_arguments import by_argument, in_arguments
 from attention_jax.runs.config import from_config_dict
 from attention_jax.runs.config_file import load_config
 from attention_jax.runs.ensemble import ensemble_of
@@ -214,7 +208,8 @@ class Run:
         Raises:
           UserError: As `translate`, and if the search does not keep as many.
         """
-        check_texts({**further, "lines": lines, "prefixes": prefixes or []})
+        python_arguments.check_texts({**further, "lines": lines, "prefixes": prefixes or []})
+        python_arguments.check_count(nbest=nbest)
         if heads:
             self._check_attending()
         translations = self._translator(nbest).translate(lines, further, prefixes)
@@ -279,7 +274,7 @@ class Run:
         Raises:
           UserError: If their numbers differ, or one cannot be read.
         """
-        check_texts({**further, "sources": sources, "targets": targets})
+        python_arguments.check_texts({**further, "sources": sources, "targets": targets})
         return self._scorer(given_pairs(self.trained, sources, targets, further))
 
     @by_argument(**_OF_EVALUATION)
@@ -316,7 +311,7 @@ class Run:
           UserError: If their numbers differ, one cannot be read, another text of this name was
             evaluated before, or gold links do not fit the texts or the model.
         """
-        check_texts({**further, "sources": sources, "targets": targets})
+        python_arguments.check_texts({**further, "sources": sources, "targets": targets})
         check_further(self.trained, further)
         links = GoldFiles.given(gold, gold_base, gold_sources, gold_targets)
         texts = GivenTexts(name, sources, targets, further)
@@ -380,7 +375,7 @@ class Run:
         return found
 
     def _pair(self, source: str, target: str, further: Mapping[str, str]) -> Split:
-        check_text(source=source, target=target, **further)
+        python_arguments.check_text(source=source, target=target, **further)
         others = {name: [text] for name, text in further.items()}
         return given_pairs(self.trained, [source], [target], others)
 
@@ -400,7 +395,7 @@ class Run:
           UserError: If there is nothing to draw, or the model attends to nothing.
         """
         check_aligning(self.trained, "plot")
-        check_shown(shown)
+        python_arguments.check_shown(shown)
         drawn = [one for one in shown if len(one.tokens)]
         if not drawn:
             raise UserError("plot: expected outputs or attention, found none with any token")
@@ -451,7 +446,7 @@ def load(
       UserError: If one is not the directory of a trained run, a field does not fit, the runs do
         not fit each other, or one goes from source to target only.
     """
-    check_paths(paths)
+    python_arguments.check_paths(paths)
     for name, given, known in (
         ("ensemble", ensemble, COMBINATIONS),
         ("direction", direction, _DIRECTIONS),

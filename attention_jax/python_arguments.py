@@ -84,6 +84,13 @@ def check_text(**named: Any) -> None:
             raise UserError(f"{name}: expected a text, found {text!r:.80}")
 
 
+def check_count(**named: Any) -> None:
+    """Raises `UserError` unless every argument is a whole number from 1."""
+    for name, count in named.items():
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise UserError(f"{name}: expected a number from 1, found {count!r:.80}")
+
+
 def check_shown(shown: Sequence[Any]) -> None:
     """Raises `UserError` unless all is what `Run.plot` draws."""
     for one in shown:

@@ -8,6 +8,7 @@ from attention_jax import api
 from attention_jax.errors import ConfigError, UserError
 from attention_jax.python_arguments import (
     by_argument,
+    check_count,
     check_paths,
     check_shown,
     check_text,
@@ -171,6 +172,13 @@ def test_arguments_of_another_kind_are_one_line(check, given, message):
     with pytest.raises(UserError) as error:
         check(given)
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize("count", [0, -1, 1.5, True, "3"])
+def test_a_count_is_a_number_from_one(count):
+    check_count(nbest=1)
+    with pytest.raises(UserError, match=f"^nbest: expected a number from 1, found {count!r}$"):
+        check_count(nbest=count)
 
 
 def test_a_text_is_a_text():

@@ -54,14 +54,14 @@ def main() -> None:
     translator = Translator(run, nbest=cli.value("nbest"))
     texts = read_standard_input(), cli.named_texts("source")  # all, before the first output
     translations = translator.translate(*texts, cli.lines_of("prefix"), counted=True)
-    further = {name: cli.value(name) for name in ("alignments", "explain")}
-    streams.write(f"{line}\n" for line in translator.format(translations, **further))
+    # Files first: the reader of the outputs may close the pipe, as `head` does.
     if plot:
         from attention_jax.analysis.pictures import draw_translations
-
         cli.note(draw_translations(run, translations, plot))
     if weights:
         write_matrices(weights, run, translator.shown(translations), *texts)
+    shown = {name: cli.value(name) for name in ("alignments", "explain")}
+    streams.write(f"{line}\n" for line in translator.format(translations, **shown))
 
 
 def run() -> None:

@@ -57,6 +57,19 @@ def test_translate_draws_the_attention(translate, tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"a.png", "a.svg"}
 
 
+def test_files_are_written_though_nobody_reads_the_outputs(trained, repository, tmp_path):
+    reader, output = os.pipe()
+    os.close(reader)  # as `head` does once it has its lines
+    path = tmp_path / "weights.npz"
+    result = subprocess.run(
+        [sys.executable, "-m", "launch.translate", f"--workdir={trained}", f"--weights={path}"],
+        cwd=repository, input=b"12\n", stdout=output, stderr=subprocess.PIPE, check=False,
+    )  # fmt: skip
+    os.close(output)
+    assert result.returncode == 0, result.stderr
+    assert path.stat().st_size
+
+
 def test_translate_draws_nothing_where_there_is_no_output(translate, tmp_path):
     result = translate(b"\n\n", f"--plot={tmp_path / 'a.png'}")
     assert (result.code, result.out) == (0, "\n\n")
