@@ -88,6 +88,7 @@ def make_grid(smoke: bool = False) -> Grid:
             sentence_measures.FILE: ("bleu", "aer"),
             linked_words.LINKS: None,
             linked_words.GOLD: None,
+            linked_words.WEIGHTS: None,
         },
     )  # fmt: skip
 
@@ -95,7 +96,7 @@ def make_grid(smoke: bool = False) -> Grid:
 def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
     """Writes the page and its plot; returns their paths."""
     found = by_condition(runs)
-    joined = _symmetrized(found)
+    joined, agreed = _symmetrized(found), _symmetrized(found, by_weights=True)
     aligners = _aligners(out)
     labels = {name: system.label for name, system in SYSTEMS.items()}
     config = runs[0].resolved()
@@ -115,7 +116,7 @@ def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
     return [page.write(
         grid, runs, out, TITLE, NAME, data=config["data"]["name"],
         num_steps=f"{config['training']['num_steps']:,}", method=teachers.SYMMETRIZATION,
-        decoder=config["model"]["decoder"]["hidden_dim"], main_table=_table(found, joined),
+        decoder=config["model"]["decoder"]["hidden_dim"], main_table=_table(found, joined, agreed),
         aligners=_aligners_table(aligners), differences="\n\n".join(differences),
         legend=measure_tables.LEGEND_OF_DIFFERENCES,
         picture=f"![AER of both directions]({plot.relative_to(out)})" if joined else "",
@@ -129,20 +130,25 @@ def _measures(found: Mapping[str, Cells], direction: str) -> measure_tables.Foun
     }
 
 
-def _symmetrized(found: Mapping[str, Cells]) -> measure_tables.Found:
+def _symmetrized(found: Mapping[str, Cells], by_weights: bool = False) -> measure_tables.Found:
     """Counts the links of both directions' runs of a seed together, where both are there."""
     joined = {}
     for system, runs in found.get(FORWARD, {}).items():
         opposite = {run.seed: run for run in found.get(REVERSE, {}).get(system, ())}
         pairs = [(run, opposite[run.seed]) for run in runs if run.seed in opposite]
-        counts = [linked_words.symmetrized(*pair, teachers.SYMMETRIZATION) for pair in pairs]
+        counts = [
+            linked_words.symmetrized(*pair, teachers.SYMMETRIZATION, by_weights=by_weights)
+            for pair in pairs
+        ]
         known = [{"aer": each} for each in counts if each is not None]
         if known:
             joined[system] = known
     return joined
 
 
-def _table(found: Mapping[str, Cells], joined: measure_tables.Found) -> str:
+def _table(
+    found: Mapping[str, Cells], joined: measure_tables.Found, agreed: measure_tables.Found
+) -> str:
     measured = {direction: _measures(found, direction) for direction in found}
     systems = dict.fromkeys(name for each in measured.values() for name in each)
     rows = []
@@ -156,12 +162,13 @@ def _table(found: Mapping[str, Cells], joined: measure_tables.Found) -> str:
         rows.append([
             label_of(SYSTEMS, system), *cells[: len(measured)], measure_tables.mean(both, "aer"),
             tables.interval(seeds.seed_mean([run["aer"] for run in both]))
-            if both else tables.NOTHING, *cells[len(measured) :],
+            if both else tables.NOTHING,
+            measure_tables.mean(agreed.get(system, ()), "aer"), *cells[len(measured) :],
         ])  # fmt: skip
     names = [label_of(DIRECTIONS, direction) for direction in measured]
     headings = [
         "system", *(f"AER ↓ {name}" for name in names), "AER ↓ of both", "95 % interval",
-        *(f"BLEU ↑ {name}" for name in names),
+        "AER ↓ of both, by products", *(f"BLEU ↑ {name}" for name in names),
     ]  # fmt: skip
     return tables.table(headings, rows)
 

@@ -5,6 +5,7 @@ token. That of the forward model is `T S`. The opposite model writes the source,
 `S T`, with a row for each source word.
 """
 
+import dataclasses
 from collections.abc import Collection, Sequence
 
 import numpy as np
@@ -54,24 +55,57 @@ def score_both_directions(
 
     Returns:
       In percent, `aer_reverse` and an AER for each way of symmetrising: `aer_intersection`,
-      `aer_union`, `aer_grow_diag`, ...; with a threshold, `aer_threshold_reverse` and so on.
+      `aer_union`, `aer_grow_diag`, ..., `aer_product` (see `product_links`); with a threshold
+      `aer_threshold_reverse` and so on, but for the product.
       Precision and recall of each as `alignment_precision_reverse`, `alignment_recall_reverse`, ...
 
     Source:
       Koehn, Och and Marcu 2003, for attention in place of an aligner's links.
     """
     kind = "" if threshold is None else "_threshold"
-    one = extract_links(forward, threshold)
-    # The opposite model's target is the source here: its links come out as (target, source).
-    other = [
-        [(source, target) for target, source in links]
-        for links in extract_links(reverse, threshold)
-    ]
+    one, other = extract_links(forward, threshold), _turned(extract_links(reverse, threshold))
     scores = _scores(other, golds, f"{kind}_reverse")
     for method in METHODS:
         both = [symmetrize(*pair, method) for pair in zip(one, other, strict=True)]
         scores |= _scores(both, golds, f"{kind}_{method.replace('-', '_')}")
+    if threshold is None:
+        agreed = [product_links(*pair) for pair in zip(forward, reverse, strict=True)]
+        scores |= _scores(agreed, golds, "_product")
     return scores
+
+
+def product_links(
+    forward: WordWeights | Float[np.ndarray, "_T _S"],
+    reverse: WordWeights | Float[np.ndarray, "_S _T"],
+    method: str = "grow-diag",
+) -> Collection[Link]:
+    """Soft symmetrization: links words by the product of both directions' weights.
+
+      P[t, s] = F[t, s] R[s, t]
+
+    Each target word is linked to the source word of the highest product in its row, each source
+    word to the target word of the highest in its column; `method` joins the two. What one direction
+    is sure of decides where the other wavers.
+
+    Args:
+      forward: Weights F of a sentence pair.
+      reverse: Those of the opposite direction, R.
+      method: One of `symmetrization.METHODS`.
+
+    Source:
+      Liang, Taskar and Klein 2006, who multiply the posteriors of two models and link what is above
+      a threshold, of which there is none here.
+    """
+    there, back = WordWeights.of(forward), WordWeights.of(reverse)
+    product = there.whole * back.whole.T
+    one = dataclasses.replace(there, whole=product).links()
+    (other,) = _turned([dataclasses.replace(back, whole=product.T).links()])
+    return symmetrize(one, other, method)
+
+
+def _turned(links: Links) -> Links:
+    """Returns the opposite model's links, whose target is the source here, as (source, target)."""
+    return [[(source, target) for target, source in each] for each in links]
 
 
 def _scores(links: Links, golds: Sequence[MarkedLinks], suffix: str) -> dict[str, float]:

@@ -11,6 +11,8 @@ from attention_jax.data.examples import Split
 from attention_jax.evaluation.aer import count_links
 from attention_jax.evaluation.pharaoh import Link, MarkedLinks, parse_lines
 from attention_jax.evaluation.symmetrization import symmetrize
+from attention_jax.evaluation.symmetrized_attention import product_links
+from attention_jax.runs.files import replacing
 from attention_jax.runs.load import TrainedRun, load_run, task_of
 from attention_jax.sweeps.grid import GridRun
 from attention_jax.sweeps.kept_files import keep_lines
@@ -24,9 +26,10 @@ usage: python -m experiments.kit.linked_words --workdir=DIRECTORY
 
 Writes links.test.txt.gz, the links that its attention or its aligner makes of the references, and
 gold.test.txt.gz, the gold ones, both as SOURCE-TARGET of the run's direction, a line for each pair
-that has gold links; no lines where ATTENTION_JAX_DATA has none of its languages.
+that has gold links; no lines where ATTENTION_JAX_DATA has none of its languages. weights.test.npz
+has the weights between the words of these pairs, by the number of their line.
 """
-LINKS, GOLD = "links.test.txt.gz", "gold.test.txt.gz"
+LINKS, GOLD, WEIGHTS = "links.test.txt.gz", "gold.test.txt.gz", "weights.test.npz"
 
 
 def main() -> None:
@@ -39,24 +42,31 @@ def main() -> None:
 
 def record(run: TrainedRun, split: Split, gold: GoldLinks | None) -> None:
     """Writes the links of a run, and the gold ones, of the pairs of a split that have such."""
-    found, marked = [], []
+    found, marked, weights = [], [], {}
     if gold is not None:
         attention = compare_with_gold(run, split, gold).forward
         numbers = sorted(gold.links)
-        found = [_line(attention[number].linking.words.links()) for number in numbers]
+        words = [attention[number].linking.words for number in numbers]
+        found = [_line(each.links()) for each in words]
+        weights = {str(line): each.whole.astype(np.float32) for line, each in enumerate(words)}
         marked = [_marked_line(gold.links[number]) for number in numbers]
     path = run.directory.path
     keep_lines(path / LINKS, found)
     keep_lines(path / GOLD, marked)
+    with replacing(path / WEIGHTS) as temporary, temporary.open("wb") as file:
+        np.savez_compressed(file, **weights)
 
 
-def symmetrized(forward: GridRun, reverse: GridRun, method: str) -> SentenceMeasure | None:
+def symmetrized(
+    forward: GridRun, reverse: GridRun, method: str, *, by_weights: bool = False
+) -> SentenceMeasure | None:
     """Symmetrization: counts the links that two runs of opposite directions make together.
 
     Args:
       forward: A finished run, whose record has the gold links, too.
       reverse: One of the opposite direction.
       method: One of `symmetrization.METHODS`.
+      by_weights: Whether the links of each direction are of the product of both weights.
 
     Returns:
       The counts of which AER is made, of each pair; None where there were no gold links.
@@ -64,9 +74,14 @@ def symmetrized(forward: GridRun, reverse: GridRun, method: str) -> SentenceMeas
     golds = _links(forward, GOLD)
     if not golds:
         return None
-    there = [each.sure for each in _links(forward, LINKS)]
-    back = [each.turned().sure for each in _links(reverse, LINKS)]
-    both = [symmetrize(*pair, method) for pair in zip(there, back, strict=True)]
+    if by_weights:
+        weights = [run.arrays(WEIGHTS) for run in (forward, reverse)]
+        lines = map(str, range(len(golds)))
+        both = [product_links(*(each[line] for each in weights), method) for line in lines]
+    else:
+        there = [each.sure for each in _links(forward, LINKS)]
+        back = [each.turned().sure for each in _links(reverse, LINKS)]
+        both = [symmetrize(*pair, method) for pair in zip(there, back, strict=True)]
     counts = [count_links([links], [gold]) for links, gold in zip(both, golds, strict=True)]
     rows = [(each.links, each.sure, each.sure_hits, each.possible_hits) for each in counts]
     return SentenceMeasure("aer", np.array(rows, float))

@@ -8,6 +8,7 @@ from attention_jax.evaluation.pharaoh import marked_links
 from attention_jax.evaluation.symmetrization import METHODS
 from attention_jax.evaluation.symmetrized_attention import (
     extract_links,
+    product_links,
     score_both_directions,
     score_threshold,
 )
@@ -31,7 +32,7 @@ def test_each_way_of_symmetrising_is_scored():
     assert set(scores) == {
         f"{name}_{each.replace('-', '_')}"
         for name in ("aer", "alignment_precision", "alignment_recall")
-        for each in ("reverse", *METHODS)
+        for each in ("reverse", *METHODS, "product")
     }
     assert scores["aer_reverse"] == scores["aer_intersection"] == 0
     # The union has (1, 1) besides: 1 - (2 + 2) / (3 + 2). It is next to (1, 2) and its target word
@@ -39,6 +40,18 @@ def test_each_way_of_symmetrising_is_scored():
     assert scores["aer_union"] == scores["aer_grow_diag"] == pytest.approx(20)
     assert scores["alignment_precision_union"] == pytest.approx(200 / 3)
     assert scores["alignment_recall_union"] == scores["alignment_precision_reverse"] == 100
+
+
+def test_what_one_direction_is_sure_of_decides_in_the_product():
+    """Target word 1 wavers to source word 0, which is sure to be another's: .55 .1 < .45 .9."""
+    forward = np.array([[0.9, 0.1], [0.55, 0.45]])
+    reverse = np.array([[0.9, 0.1], [0.1, 0.9]])
+    assert product_links(forward, reverse) == {(0, 0), (1, 1)}
+    gold = marked_links([(0, 0), (1, 1)])
+    scores = score_both_directions([forward], [reverse], [gold])
+    assert scores["aer_product"] == 0 < scores["aer_grow_diag"]
+    # A word that neither model links has none.
+    assert product_links(np.eye(2) * [[1], [0]], np.eye(2)) == {(0, 0)}
 
 
 def test_sides_are_not_mixed_up():
@@ -61,6 +74,7 @@ def test_words_of_one_token_are_linked_alike_in_both_directions(threshold):
     scores = score_both_directions([forward], [reverse], [gold], threshold)
     kind = "" if threshold is None else "_threshold"
     assert {scores[f"aer{kind}{end}"] for end in ("_reverse", "_intersection", "_union")} == {0}
+    assert threshold or scores["aer_product"] == 0
     shares = score_both_directions([forward.weights], [reverse.weights], [gold], threshold)
     assert shares[f"aer{kind}_reverse"] > 50
 

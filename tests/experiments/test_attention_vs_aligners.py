@@ -1,14 +1,20 @@
 """Attention against aligners: the systems of the grid, and the page of records."""
 
 import dataclasses
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
+from attention_jax.analysis.gold_links import GoldLinks
 from attention_jax.evaluation import seeds
+from attention_jax.evaluation.pharaoh import marked_links
+from attention_jax.evaluation.word_weights import WordWeights
 from attention_jax.models import build_model
 from attention_jax.objectives import build_objective
 from attention_jax.runs.config import from_config_dict
 from attention_jax.runs.files import write_json
+from attention_jax.sweeps.kept_files import kept_arrays, kept_lines
 from experiments import attention_vs_aligners as experiment
 from experiments.kit import linked_words
 from tests.experiments.measured import alignments, made_record, translations, write_records
@@ -33,6 +39,10 @@ def test_the_taught_know_the_word_that_they_align(tmp_path):
         assert "_".join(languages) == run.cell.partition(".")[0]
 
 
+# Of the first pair's three words, the right links; the second has a word of each.
+WEIGHTS = {linked_words.WEIGHTS: {"0": np.eye(3, dtype=np.float32), "1": np.eye(1)}}
+
+
 def of_links(links):
     """Returns what a record keeps of these links and of the gold ones."""
     return {linked_words.LINKS: links, linked_words.GOLD: GOLDS}
@@ -51,7 +61,7 @@ def runs(tmp_path, numpy_rng):
         measures = {"bleu": translations(numpy_rng, 0.7), "aer": alignments(numpy_rng, 0.8, 2)}
         right = ["0-0 1-1 2-2", "0-0"]
         wrong = ["0-0 1-1", "1-1"] if run.cell.startswith("en") else ["0-0 2-1", "1-1"]
-        record = made_record(run, measures)
+        record = made_record(run, measures, arrays=WEIGHTS)
         is_base = run.cell.endswith(experiment.BASE)
         links = of_links(wrong if is_base else right)
         records.append(dataclasses.replace(record, lines=links))
@@ -69,6 +79,30 @@ def test_links_of_both_directions_are_counted_together(runs):
     assert measure.counts.tolist() == [[1, 2, 1, 1], [1, 1, 0, 0]]
 
 
+@pytest.mark.parametrize("has_gold", [True, False])
+def test_links_and_weights_of_pairs_with_gold_links_are_kept(tmp_path, monkeypatch, has_gold):
+    weights = WordWeights.of(np.array([[0.25, 0.75], [1.0, 0.0]]))
+    attention = SimpleNamespace(linking=SimpleNamespace(words=weights))
+    compared = SimpleNamespace(forward=[None, attention, None])
+    monkeypatch.setattr(linked_words, "compare_with_gold", lambda *_: compared)
+    gold = GoldLinks({1: marked_links([(1, 0)], [(0, 1)])}) if has_gold else None
+    run = SimpleNamespace(directory=SimpleNamespace(path=tmp_path))
+    linked_words.record(run, None, gold)
+    assert kept_lines(tmp_path / linked_words.LINKS) == ["0-1 1-0"][:has_gold]
+    assert kept_lines(tmp_path / linked_words.GOLD) == ["1-0 0?1"][:has_gold]
+    arrays = kept_arrays(tmp_path / linked_words.WEIGHTS, "weights")
+    assert {name: each.tolist() for name, each in arrays.items()} == (
+        {"0": weights.whole.tolist()} if has_gold else {}
+    )
+
+
+def test_links_of_the_product_of_both_directions_are_counted(runs):
+    by_name = {run.name: run for run in runs}
+    pair = by_name["en_de.base/seed0"], by_name["de_en.base/seed0"]
+    measure = linked_words.symmetrized(*pair, "grow-diag", by_weights=True)
+    assert measure.counts.tolist() == [[3, 2, 2, 3], [1, 1, 1, 1]]
+
+
 def test_the_page_shows_both_directions_beside_the_aligners(runs, tmp_path, monkeypatch):
     monkeypatch.setattr(seeds, "RESAMPLES", 100)
     scores = {"forward": 8.5, "reverse": 7.5, "symmetrized": 7.25}
@@ -79,7 +113,7 @@ def test_the_page_shows_both_directions_beside_the_aligners(runs, tmp_path, monk
     text = written.read_text()
     assert "| hmm | 8.50 | 7.50 | 7.25 |" in text and "4k" not in text
     (row,) = [line for line in text.splitlines() if line.startswith("| alignment module, taught")
-              and line.count("|") == 8]  # fmt: skip
+              and line.count("|") == 9]  # fmt: skip
     assert "| 0.00 |" in row  # of both: of the one seed that has both
     assert "AER against attention, untaught" in text and "BLEU against attention" in text
     assert plot.exists() and plot.relative_to(tmp_path).as_posix() in text
