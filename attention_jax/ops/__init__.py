@@ -121,6 +121,7 @@ from attention_jax.ops.normalizers import (
     sparsemax,
     sparsemax_normalizer,
 )
+from attention_jax.ops.part_calls import call_normalizer, call_part, check_scores
 from attention_jax.ops.pattern import AttentionPattern, Queries
 from attention_jax.ops.pooling import Pooled, average_pooling, hidden_keys, maximum_pooling
 from attention_jax.ops.positions import (
@@ -240,6 +241,9 @@ __all__ = [
     "average_pooling",
     "average_values",
     "average_window",
+    "call_normalizer",
+    "call_part",
+    "check_scores",
     "chunk_attention",
     "concat_scores",
     "condition",

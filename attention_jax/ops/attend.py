@@ -17,7 +17,7 @@ from attention_jax.ops.dropout import dropout_factors, scale
 from attention_jax.ops.fused_dot import fused_dot_attention
 from attention_jax.ops.masks import zero_padding
 from attention_jax.ops.normalizers import Normalizer, softmax_normalizer
-from attention_jax.ops.part_calls import call_part, check_scores, normalized
+from attention_jax.ops.part_calls import call_normalizer, call_part, check_scores
 from attention_jax.ops.pattern import AttentionPattern, Queries
 from attention_jax.ops.products import average_values
 from attention_jax.ops.summation import upcast
@@ -369,7 +369,7 @@ def _answer(
     check_scores(spec.score, scores, (query.shape[-2], memory.mask.shape[-1]))
     scores = queries.added_to(scores)
     allowed = jnp.broadcast_to(queries.within(memory), scores.shape)
-    weights, aux = normalized(
+    weights, aux = call_normalizer(
         spec.normalizer, scores,
         params, scores, allowed, query, memory, state, positions=positions, call=call,
     )  # fmt: skip

@@ -23,7 +23,7 @@ def call_part(function: Callable, *arguments: Any, **named: Any) -> Any:
     except TypeError as error:
         if _takes(function, arguments, named):
             raise
-        raise PartError(f"{place_of(function)}: {error}") from None
+        raise PartError(f"{_place_of(function)}: {error}") from None
 
 
 def check_scores(score: Callable, scores: Array, shape: tuple[int, int]) -> None:
@@ -36,12 +36,12 @@ def check_scores(score: Callable, scores: Array, shape: tuple[int, int]) -> None
     """
     if scores.shape[-2:] != shape:
         raise PartError(
-            f"{place_of(score)}: expected scores that end with the axes (T, S) = {shape}, a query "
+            f"{_place_of(score)}: expected scores that end with the axes (T, S) = {shape}, a query "
             f"and a slot, found shape {scores.shape}"
         )
 
 
-def normalized(
+def call_normalizer(
     normalizer: Callable, scores: Array, *arguments: Any, **named: Any
 ) -> tuple[Array, Mapping[str, Array]]:
     """Returns the weights that a normalizer makes of `scores`, and what it tells beside them.
@@ -53,18 +53,18 @@ def normalized(
     if not (isinstance(made, tuple) and len(made) == 2 and isinstance(made[1], Mapping)):
         found = f"a tuple of {len(made)}" if isinstance(made, tuple) else "one thing"
         raise PartError(
-            f"{place_of(normalizer)}: expected weights and a dict of what is told beside them, "
+            f"{_place_of(normalizer)}: expected weights and a dict of what is told beside them, "
             f"found {found}"
         )
     if made[0].shape != scores.shape:
         raise PartError(
-            f"{place_of(normalizer)}: expected weights of the scores' shape {scores.shape}, found "
+            f"{_place_of(normalizer)}: expected weights of the scores' shape {scores.shape}, found "
             f"{made[0].shape}"
         )
     return made
 
 
-def place_of(function: Callable) -> str:
+def _place_of(function: Callable) -> str:
     """Returns where a function is written: its file, its line and its name."""
     function = inspect.unwrap(function)
     name, code = getattr(function, "__name__", repr(function)), getattr(function, "__code__", None)
