@@ -49,11 +49,13 @@ def changed_own_files(recorded: Mapping[str, Any]) -> list[str]:
     """Lists the files of the user's own that are not what they were when a run was made.
 
     Args:
-      recorded: The facts of the run; one that tells nothing of such files is not asked.
+      recorded: The facts of the run, which may know of no such files. One that is not there now is
+        not listed: a part that is missing is refused where it is needed.
     """
-    before, now = recorded.get(OWN_FILES), own_files()
-    if before is None:
+    before = recorded.get(OWN_FILES)
+    if not before:
         return []
+    now = own_files()
     return sorted(name for name in before if name in now and now[name] != before[name])
 
 

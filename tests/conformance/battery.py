@@ -259,6 +259,13 @@ class Case:
         return self.name.split("-")[0]
 
     @property
+    def starts(self):
+        """What its parameters start from, those that start from one number."""
+        parameters = self.mechanism.parameters
+        found = {name: getattr(parameters[name], "start", None) for name in parameters}
+        return {name: start for name, start in found.items() if start is not None}
+
+    @property
     def carries(self):
         """Whether something is carried from query to query."""
         return bool(self.mechanism.carries)

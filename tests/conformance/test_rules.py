@@ -82,8 +82,8 @@ def test_what_a_softmax_takes_away_does_not_learn():
 
 def test_a_field_may_say_what_a_parameter_starts_from():
     cases = [build_case(Config(start=start)) for start in (1.0, 3.0)]
-    assert test_mechanisms.starts(cases[0]) == {"temperature": 1.0}
-    assert test_mechanisms.starts(cases[1]) == {"temperature": 3.0}
+    assert cases[0].starts == {"temperature": 1.0}
+    assert cases[1].starts == {"temperature": 3.0}
 
 
 @pytest.mark.parametrize("name", INITIALIZATIONS)

@@ -20,7 +20,6 @@ from attention_jax.objectives.coverage_penalty import Term as CoveragePenalty
 from attention_jax.objectives.schedule import WeightSchedule
 from attention_jax.plotting.curves import read_metrics
 from attention_jax.runs.checkpoints.checkpoint import Checkpointer
-from attention_jax.runs.files import write_json
 from attention_jax.runs.load import load_run, task_of
 from attention_jax.runs.run_directory import RunDirectory
 from attention_jax.training import loop
@@ -119,17 +118,6 @@ def test_run_is_complete_after_its_end(plain_run, capsys):
     out = capsys.readouterr().out
     assert out.startswith(f"This run is complete: {plain_run}") and "bleu" in out
     assert {path: path.stat().st_mtime_ns for path in before} == before
-
-
-def test_a_part_that_has_changed_since_a_run_began_is_named(plain_run, tmp_path, extension, capsys):
-    extension("objectives", "mine", "a = 2\n")
-    run = shutil.copytree(plain_run, tmp_path / "run")
-    facts = json.loads((run / "run.json").read_text())
-    assert facts["own_files"] == {}
-    write_json(run / "run.json", facts | {"own_files": {"objectives/mine.py": "another"}})
-    run_experiment(tiny_config(evaluate_every_steps=0, checkpoint_every_steps=0), run)
-    notice = f"notice: changed since {run} began: objectives/mine.py\n"
-    assert capsys.readouterr().out.startswith(f"{notice}This run is complete")
 
 
 def test_a_complete_run_can_be_made_longer(plain_run, tmp_path, capsys):
