@@ -7,7 +7,7 @@ from ml_collections import ConfigDict
 
 import attention_jax.objectives
 from attention_jax.configuration import plain, typed
-from attention_jax.errors import ConfigError
+from attention_jax.errors import ConfigError, PartError
 from attention_jax.models import MODELS, build_model
 from attention_jax.objectives import add_pairs, build_objective
 from attention_jax.objectives.compose import OBJECTIVES
@@ -99,6 +99,21 @@ def test_objective_is_the_weighted_sum_of_its_terms(tower):
     loss, metrics = evaluate(objective, logits, batch, step=0)
     np.testing.assert_allclose(loss, 2.0 * nll + 0.5 * 3.0, rtol=1e-6)
     assert {"loss/nll", "loss/tower", "nll", "accuracy", "nll_per_sentence"} == set(metrics)
+
+
+@pytest.mark.parametrize("method", ["total", "count"])
+@pytest.mark.parametrize(
+    ("returned", "found"),
+    [(jnp.ones(3), r"an array of shape \(3,\)"), ((1.0, 2.0), "tuple"), (None, "NoneType")],
+)
+def test_a_term_that_returns_no_number_is_named_with_its_file(
+    tower, monkeypatch, method, returned, found
+):
+    objective = build_objective({"tower": {}})
+    monkeypatch.setattr(OBJECTIVES.config("tower"), method, lambda *_: returned)
+    message = rf"tower\.py: expected Term\.{method} to return one number, .* found {found}$"
+    with pytest.raises(PartError, match=message):
+        evaluate(objective, *example())
 
 
 def test_a_scheduled_weight_is_used_and_reported_in_training_only(tower):
