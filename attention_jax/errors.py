@@ -56,7 +56,7 @@ def at_field(where: str, error: Exception) -> ConfigError:
       error: What was raised, by code that knows not where it stands; its message begins with a
         field and a colon, or else the group is meant.
     """
-    is_of_field = re.match(r"\w+(\.\w+)*:", str(error))
+    is_of_field = re.match(r"\w+(\[\d+\]|\.[^.:\[]+)*:", str(error))
     return ConfigError(f"{where}{'.' if is_of_field else ': '}{error}")
 
 
