@@ -218,7 +218,9 @@ class Model(Protocol):
         positions of the source were attended to; `slot_for_each_token`, where each has a slot of
         its own; `last_word`, where attention for a word has read the one before; `online`, where
         an output needs no more of the source than its weights say; `origins`, where predictions
-        tell what was copied from where; `shortlist`, where it is a `ShortlistModel`.
+        tell what was copied from where; `shortlist`, where it is a `ShortlistModel`;
+        `reads_ahead`, where the links of a token depend on those after it, so that they are those
+        of teacher forcing on the complete output.
     """
 
     begins_from: str

@@ -36,7 +36,7 @@ TITLE = "Attention against its teachers: word alignment"
 USAGE = """
 Compares word alignments of translation models, taught by the links of statistical aligners and
 untaught, with those aligners: AER on Multi30k in both directions and symmetrised, and BLEU; three
-seeds each. 24 runs. The aligners' own errors are those that experiments.aligner_error_rates keeps.
+seeds each. 30 runs. The aligners' own errors are those that experiments.aligner_error_rates keeps.
 
 usage: python -m experiments.attention_vs_aligners [--OPTION=VALUE ...]
 """
@@ -52,7 +52,6 @@ _READ = {
     "objectives.supervised_alignment.step": "reads",
     "objectives.supervised_alignment.unaligned": "ignore",
 }
-_MODULE = {**_READ, "model.aligner.name": "module"}
 _HEAD = {
     **_READ,
     "model.attention.name": "multi_head",
@@ -63,17 +62,23 @@ _HEAD = {
     "model.attention.score.attention_dim": 128,
     "model.decoder.alignment_head": 0,
 }
+_ALIGNERS = {"module": "alignment module", "full_context": "full-context aligner"}
+
+
+def _aligner(name: str, method: str) -> Variant:
+    """Returns a translator with an aligner of its own beside it, which a method's links teach."""
+    label = f"{_ALIGNERS[name]}, taught by {method}"
+    return Variant(label, {**_READ, "model.aligner.name": name, "data.alignment.method": method})
+
+
 SYSTEMS = {
     BASE: Variant("attention, untaught"),
-    "module_spelling": Variant(
-        "alignment module, taught by spelling", {**_MODULE, "data.alignment.method": "spelling"}
-    ),
+    "full_context_agreement": _aligner("full_context", "agreement"),
+    "full_context_spelling": _aligner("full_context", "spelling"),
     "head_spelling": Variant(
         "one of two heads, taught by spelling", {**_HEAD, "data.alignment.method": "spelling"}
     ),
-    "module_hmm": Variant(
-        "alignment module, taught by hmm", {**_MODULE, "data.alignment.method": "hmm"}
-    ),
+    "module_spelling": _aligner("module", "spelling"),
 }
 ALIGNERS = "29k_"  # what the records of the aligners' errors on all pairs begin with
 

@@ -14,6 +14,7 @@ from attention_jax.data.field import PROMPT, SOURCE
 from attention_jax.data.pipeline import NumpyBatch, make_eval_batches
 from attention_jax.data.text.extended_vocabulary import extended
 from attention_jax.data.text.told_words import with_told
+from attention_jax.decoding.forced_decoding import kept_attention
 from attention_jax.decoding.prefixes import PREFIX
 from attention_jax.decoding.shortlist import Shortlister
 from attention_jax.devices import (
@@ -30,7 +31,7 @@ from attention_jax.ops.spans import to_positions
 from attention_jax.runs.divergence import check_outputs
 from attention_jax.search import Hypotheses, SearchConfig, Stage, search_stage
 from attention_jax.search.state import repeat_state
-from attention_jax.types import Batch, Model, Params, Slots
+from attention_jax.types import Batch, Model, Params, Slots, SpecialIds
 
 # The most attention weights that are held for all hypotheses of a batch: a quarter of a GiB.
 # Batches of sentences need far fewer; a batch of 64 with a paragraph in it may need more.
@@ -94,6 +95,7 @@ class Searcher:
         self._rng = jax.random.key(seed)
         self._is_growing: bool | None = None  # known from the first batch on
         self._search = jax.jit(self._search_batch, static_argnames=("max_length", "room"))
+        self._align = jax.jit(functools.partial(_aligned, model))
 
     def __call__(
         self,
@@ -175,6 +177,8 @@ class Searcher:
             if stage.is_done:
                 break
             carry = stage.carry
+        if "reads_ahead" in self._model.provides:
+            return self._align(params, batch, stage.hypotheses)
         return stage.hypotheses
 
     def _rooms(self, params: Params, batch: Batch, max_length: int) -> Iterator[int]:
@@ -249,6 +253,20 @@ class Searcher:
         if self._config.dtype == "int8":
             return with_quantized_products(function, params, *shapes)
         return functools.partial(function, params)
+
+
+def _aligned(model: Model, params: Params, batch: Batch, found: Hypotheses) -> Hypotheses:
+    """Second pass: returns complete hypotheses with the weights of teacher forcing."""
+    rows, ranks, length = found.tokens.shape
+    mask = jnp.arange(length) < found.lengths[..., None]
+    target = jnp.where(mask, found.tokens, SpecialIds.PAD)
+    given = {name: jnp.repeat(array, ranks, axis=0) for name, array in batch.items()}
+    known = {"target": target, "target_mask": mask}
+    known = {name: array.reshape(rows * ranks, length) for name, array in known.items()}
+    output = model.apply(params, {**given, **known})
+    weights = kept_attention(output, found.weights.shape[-1])["weights"]
+    weights = weights.reshape(found.weights.shape)  # B*K T S -> B K T S
+    return dataclasses.replace(found, weights=jnp.where(mask[..., None], weights, 0.0))
 
 
 def _of_positions(hypotheses: Hypotheses, slots: Slots | None, size: int) -> Hypotheses:

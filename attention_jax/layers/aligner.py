@@ -39,9 +39,12 @@ class Aligner(abc.ABC):
     Attributes:
       is_separate: Whether its weights are others than those that the decoder translates with. Then
         they are an alignment, whatever the decoder attends by, and know the token that was read.
+      reads_ahead: Whether they depend on tokens after the one that was read. Then what a search has
+        written is aligned when it is complete, in a second pass.
     """
 
     is_separate: bool = False
+    reads_ahead: bool = False
 
     @property
     def parameters(self) -> Mapping[str, Parameter]:
@@ -52,9 +55,22 @@ class Aligner(abc.ABC):
         """Returns what it needs of the source at every step, a pytree with leading axis `B`."""
         return ()
 
+    def run(self, params: Params, step: Step, mask: Array, prepared: Any) -> Array:
+        """Returns the weights of the source's slots at all steps of known targets, `B T S`.
+
+        By default each step is aligned for itself.
+
+        Args:
+          params: Its parameters.
+          step: All of the decoder's steps.
+          mask: `B T`, True at real steps.
+          prepared: As in `align`.
+        """
+        return self.align(params, step, prepared)
+
     @abc.abstractmethod
     def align(self, params: Params, step: Step, prepared: Any) -> Array:
-        """Returns the weights of the source's slots at every step, `*B S`.
+        """Returns the weights of the source's slots at every step, `*B S`, from the steps before.
 
         Args:
           params: Its parameters.

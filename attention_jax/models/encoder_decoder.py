@@ -220,6 +220,7 @@ class EncoderDecoder:
             "coverage": attention.tells_remaining,
             "online": why_it_waits(self) is None,
             "shortlist": self.readout.takes_shortlist,
+            "reads_ahead": self.aligner.reads_ahead,
         }
         taught = dict.fromkeys(attention.provides, "config.model.attention")
         taught |= {name: f"config.model.predictors.{name}" for name in self.config.predictors}

@@ -26,7 +26,7 @@ from attention_jax.ops.masks import shift_right
 from attention_jax.ops.predictions import LimitedPredictions, Predictions
 from attention_jax.ops.scheduled_sampling import scheduled_inputs
 from attention_jax.ops.step_pointer import IDLE
-from attention_jax.types import Array, Batch, Call, ModelOutput, Slots, SpecialIds
+from attention_jax.types import Array, Batch, Call, ModelOutput, Params, Slots, SpecialIds
 
 ALIGNER = "aligner"  # the name of its parameters
 
@@ -102,7 +102,10 @@ class EncoderDecoderModule(nn.Module):
         target, mask = known = batch["target"], batch["target_mask"]
         before = shift_right(target, SpecialIds.BOS)
         encoded = first_source(sources)
-        prepared = self.readout.prepare(self.tables, encoded, batch), self._align_with(encoded)
+        prepared = (
+            self.readout.prepare(self.tables, encoded, batch),
+            self.aligner.prepare(self._of_aligner, encoded),
+        )
         # B ... -> B 1 ..., as `start` has it
         source, aligned = jax.tree.map(lambda leaf: leaf[:, None], prepared)
 
@@ -117,7 +120,8 @@ class EncoderDecoderModule(nn.Module):
             table, features = self.tables["target_embedding"], scale(features, kept)
             step = Step(features, decoded.attention, table, source, word=embedded)
             predictions, attended = self.readout.run(self.tables, step, *known)
-            weights = self._aligned(step._replace(attention=attended), aligned)
+            step = step._replace(attention=attended)
+            weights = self.aligner.run(self._of_aligner, step, mask, aligned)
             return decoded, predictions, attended, weights
 
         if call.train and self.config.scheduled_sampling:
@@ -156,7 +160,8 @@ class EncoderDecoderModule(nn.Module):
         memory, state = self.decoder.start(sources, max_length)
         source = self.readout.prepare(self.tables, first_source(sources), batch)
         state = Written(state, self.readout.init_state(self.tables, source))
-        return Searched(memory, source, first, self._align_with(first_source(sources))), state
+        aligned = self.aligner.prepare(self._of_aligner, first_source(sources))
+        return Searched(memory, source, first, aligned), state
 
     def _encode(self, batch: Batch, call: Call = Call()) -> tuple[Sources, dict[str, Slots]]:
         sources, slots = {}, {}
@@ -198,14 +203,13 @@ class EncoderDecoderModule(nn.Module):
         predictions, attended, reading = self.readout.step(self.tables, step)
         if idle is not None:
             predictions = LimitedPredictions(predictions, idle)
-        weights = self._aligned(step._replace(attention=attended), memory.aligned)
+        step = step._replace(attention=attended)
+        weights = self.aligner.align(self._of_aligner, step, memory.aligned)
         return predictions, weights, Written(decoding, reading)
 
-    def _align_with(self, encoded: encoder.Encoded) -> Any:
-        return self.aligner.prepare(self.aligning.get(ALIGNER, {}), encoded)
-
-    def _aligned(self, step: Step, prepared: Any) -> Array:
-        return self.aligner.align(self.aligning.get(ALIGNER, {}), step, prepared)
+    @property
+    def _of_aligner(self) -> Params:
+        return self.aligning.get(ALIGNER, {})
 
     def _embed_target(self, tokens: Array, call: Call = Call()) -> Array:
         tokens = self.readout.input_ids(tokens)

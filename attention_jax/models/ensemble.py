@@ -69,6 +69,7 @@ class Ensemble:
             "last_word": bool(attending) and all("last_word" in each for each in attending),
             "origins": all("origins" in member.provides for member in self.members),
             "shortlist": all("shortlist" in member.provides for member in self.members),
+            "reads_ahead": any("reads_ahead" in each for each in attending),
         }
         return {key: None for key, there in is_there.items() if there}
 

@@ -210,6 +210,7 @@ CHANGES = [
     {"encoder": {"cell": "lstm"}, "initialization": {"forget_bias": 1.0}},
     {"predictors": {"fertility": {"hidden_dim": 3}}},
     {"aligner": {"name": "module"}},
+    {"aligner": {"name": "full_context"}},
     {"dtype": "bfloat16"},
 ]
 
