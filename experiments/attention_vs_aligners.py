@@ -6,6 +6,7 @@ that it aligns makes fewer errors than the aligner that taught it.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from attention_jax.evaluation import seeds
 from attention_jax.plotting.score_dots import Score, score_dots
@@ -80,6 +81,12 @@ SYSTEMS = {
     ),
     "module_spelling": _aligner("module", "spelling"),
 }
+# How the links of both directions are joined, by the name that `linked_words` has for it.
+WAYS = {
+    teachers.SYMMETRIZATION: teachers.SYMMETRIZATION,
+    "product": "products",
+    "geometric_mean": "geometric means",
+}
 ALIGNERS = "29k_"  # what the records of the aligners' errors on all pairs begin with
 
 
@@ -101,31 +108,43 @@ def make_grid(smoke: bool = False) -> Grid:
 def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
     """Writes the page and its plot; returns their paths."""
     found = by_condition(runs)
-    joined, agreed = _symmetrized(found), _symmetrized(found, by_weights=True)
-    aligners = _aligners(out)
+    joined = {how: _joined(found, how) for how in WAYS}
+    heuristic, aligners = joined[teachers.SYMMETRIZATION], _aligners(out)
     labels = {name: system.label for name, system in SYSTEMS.items()}
     config = runs[0].resolved()
-    plot = out / grid.name / "aer.png"
     differences = [
         measure_tables.differences(each, labels, measure, BASE)
-        for each, measure in ((joined, "aer"), (_measures(found, FORWARD), "bleu"))
+        for each, measure in ((heuristic, "aer"), (_measures(found, FORWARD), "bleu"))
         if BASE in each and len(each) > 1
     ]
-    paths = []
-    if joined:
-        dots = {label_of(SYSTEMS, name): _dot(one) for name, one in joined.items()}
-        dots |= {f"aligner: {name}": Score(scores["symmetrized"], 0.0)
-                 for name, scores in aligners.items()}  # fmt: skip
-        pictures.save(score_dots({"AER of both directions ↓": {"": dots}}), plot)
-        paths.append(plot)
+    plot = _plot(joined, aligners, out / grid.name / "aer.png")
     return [page.write(
         grid, runs, out, TITLE, NAME, data=config["data"]["name"],
         num_steps=f"{config['training']['num_steps']:,}", method=teachers.SYMMETRIZATION,
-        decoder=config["model"]["decoder"]["hidden_dim"], main_table=_table(found, joined, agreed),
-        aligners=_aligners_table(aligners), differences="\n\n".join(differences),
-        legend=measure_tables.LEGEND_OF_DIFFERENCES,
-        picture=f"![AER of both directions]({plot.relative_to(out)})" if joined else "",
-    ), *paths]  # fmt: skip
+        decoder=config["model"]["decoder"]["hidden_dim"], main_table=_table(found),
+        joined=_joined_table(joined), aligners=_aligners_table(aligners),
+        differences="\n\n".join(differences), legend=measure_tables.LEGEND_OF_DIFFERENCES,
+        picture=pictures.shown(plot, out),
+    ), *plot]  # fmt: skip
+
+
+def _plot(
+    joined: Mapping[str, measure_tables.Found], aligners: Mapping[str, Any], path: Path
+) -> list[Path]:
+    """Plots the AER of both directions, joined in each way, where it is known."""
+    series = {
+        f"by {label}": {label_of(SYSTEMS, name): _dot(runs) for name, runs in joined[how].items()}
+        for how, label in WAYS.items()
+        if joined[how]
+    }
+    if not series:
+        return []
+    first, *_ = series.values()
+    first |= {
+        f"aligner: {name}": Score(scores["symmetrized"], 0.0) for name, scores in aligners.items()
+    }
+    pictures.save(score_dots({"AER of both directions ↓": series}), path)
+    return [path]
 
 
 def _measures(found: Mapping[str, Cells], direction: str) -> measure_tables.Found:
@@ -135,47 +154,52 @@ def _measures(found: Mapping[str, Cells], direction: str) -> measure_tables.Foun
     }
 
 
-def _symmetrized(found: Mapping[str, Cells], by_weights: bool = False) -> measure_tables.Found:
+def _joined(found: Mapping[str, Cells], how: str) -> measure_tables.Found:
     """Counts the links of both directions' runs of a seed together, where both are there."""
     joined = {}
     for system, runs in found.get(FORWARD, {}).items():
         opposite = {run.seed: run for run in found.get(REVERSE, {}).get(system, ())}
         pairs = [(run, opposite[run.seed]) for run in runs if run.seed in opposite]
-        counts = [
-            linked_words.symmetrized(*pair, teachers.SYMMETRIZATION, by_weights=by_weights)
-            for pair in pairs
-        ]
+        counts = [linked_words.symmetrized(*pair, how) for pair in pairs]
         known = [{"aer": each} for each in counts if each is not None]
         if known:
             joined[system] = known
     return joined
 
 
-def _table(
-    found: Mapping[str, Cells], joined: measure_tables.Found, agreed: measure_tables.Found
-) -> str:
+def _table(found: Mapping[str, Cells]) -> str:
     measured = {direction: _measures(found, direction) for direction in found}
     systems = dict.fromkeys(name for each in measured.values() for name in each)
-    rows = []
-    for system in systems:
-        cells = [
+    rows = [
+        [label_of(SYSTEMS, system), *(
             measure_tables.mean(measured[direction].get(system, ()), measure)
             for measure in ("aer", "bleu")
             for direction in measured
-        ]
-        both = joined.get(system, ())
-        rows.append([
-            label_of(SYSTEMS, system), *cells[: len(measured)], measure_tables.mean(both, "aer"),
-            tables.interval(seeds.seed_mean([run["aer"] for run in both]))
-            if both else tables.NOTHING,
-            measure_tables.mean(agreed.get(system, ()), "aer"), *cells[len(measured) :],
-        ])  # fmt: skip
-    names = [label_of(DIRECTIONS, direction) for direction in measured]
-    headings = [
-        "system", *(f"AER ↓ {name}" for name in names), "AER ↓ of both", "95 % interval",
-        "AER ↓ of both, by products", *(f"BLEU ↑ {name}" for name in names),
+        )]
+        for system in systems
     ]  # fmt: skip
-    return tables.table(headings, rows)
+    names = [label_of(DIRECTIONS, direction) for direction in measured]
+    headings = [f"{measure} {name}" for measure in ("AER ↓", "BLEU ↑") for name in names]
+    return tables.table(["system", *headings], rows)
+
+
+def _joined_table(joined: Mapping[str, measure_tables.Found]) -> str:
+    """Makes the table of both directions, with the interval of each mean over seeds."""
+    systems = dict.fromkeys(name for each in joined.values() for name in each)
+    rows = []
+    for system in systems:
+        row = [label_of(SYSTEMS, system)]
+        for how in WAYS:
+            runs = joined[how].get(system, ())
+            row.append(measure_tables.mean(runs, "aer"))
+            row.append(
+                tables.interval(seeds.seed_mean([run["aer"] for run in runs]))
+                if runs else tables.NOTHING
+            )  # fmt: skip
+        rows.append(row)
+    headings = [heading for label in WAYS.values()
+                for heading in (f"AER ↓ by {label}", "95 % interval")]  # fmt: skip
+    return tables.table(["both directions", *headings], rows) if rows else ""
 
 
 def _dot(runs: Sequence[Mapping[str, sentence_measures.SentenceMeasure]]) -> Score:

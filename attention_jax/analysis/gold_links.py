@@ -36,7 +36,7 @@ from attention_jax.spaced_words import spaced_words
 # Rows of the tables for the screen, by the suffix that the names of their scores have.
 _LINKS = {"": "forward", "_reverse": "reverse"}
 _LINKS |= {f"_{method.replace('-', '_')}": method for method in METHODS}
-_LINKS["_product"] = "product of weights"
+_LINKS |= {"_product": "product of weights", "_geometric_mean": "geometric mean of weights"}
 _SHIFTED = {
     "": "as it is",
     "_before": "row before",

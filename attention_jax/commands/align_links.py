@@ -12,6 +12,7 @@ from attention_jax.spaced_words import spaced_words
 
 DIRECTIONS = ("forward", "reverse")
 DEFAULT = "grow-diag-final-and"
+GEOMETRIC_MEAN = "geometric-mean"  # of the weights of two runs
 
 Words = Sequence[Sequence[str]]
 

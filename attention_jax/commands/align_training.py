@@ -2,7 +2,7 @@
 
 import itertools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from attention_jax.commands import cli, trained_runs
 from attention_jax.commands.align_links import (
     DEFAULT,
     DIRECTIONS,
+    GEOMETRIC_MEAN,
     check_files,
     combined,
     directions_of,
@@ -28,13 +29,12 @@ class Aligned(NamedTuple):
     """What an aligner finds in a text.
 
     Attributes:
-      chosen: What is to be written: a direction, or how both are combined.
-      links: Of each direction that this needs, the links of every pair.
-      scores: Returns, for each of them, how probable every pair is: log p by word.
+      links: Those of every pair, of one direction or of both combined.
+      scores: Returns, for each direction that this needs, how probable every pair is: log p by
+        word.
     """
 
-    chosen: str
-    links: Sequence[Sequence[Any]]
+    links: Sequence[Collection]
     scores: Callable[[], Sequence[Sequence[float]]]
 
 
@@ -70,7 +70,8 @@ def define_apply_flags() -> None:
     _define_texts()
     for name in ("model", "run", "reverse"):
         flags.DEFINE_string(name, None, "What aligns.")
-    flags.DEFINE_enum("symmetrization", None, METHODS + DIRECTIONS, "What is written.")
+    choices = METHODS + DIRECTIONS + (GEOMETRIC_MEAN,)
+    flags.DEFINE_enum("symmetrization", None, choices, "What is written.")
     flags.DEFINE_string("scores", None, "Where log-probabilities are written.")
 
 
@@ -80,12 +81,35 @@ def apply() -> None:
     given = cli.either("model", "run")
     if cli.value("reverse") and not cli.value("run"):
         raise UserError("--reverse: expected only beside --run")
+    if given == "model" and cli.value("symmetrization") == GEOMETRIC_MEAN:
+        raise UserError(
+            f"--symmetrization: expected {GEOMETRIC_MEAN}, of weights, beside --run, found --model"
+        )
     aligned = _by_model() if given == "model" else _by_runs()
     if output is not None:
-        write_links(output, combined(aligned.links, aligned.chosen, cli.value("order")))
+        write_links(output, aligned.links)
     if scores is not None:
         rows = zip(*aligned.scores(), strict=True)
         write_lines("scores", scores, (" ".join(f"{each:.4f}" for each in row) for row in rows))
+
+
+def joined(found: Mapping[str, Sequence[Any]], chosen: str) -> Sequence[Collection]:
+    """Symmetrization: the links of each pair by one direction's run, or by both runs combined.
+
+    Args:
+      found: The linked pairs of each of `directions_of(chosen)`.
+      chosen: A direction, a way of symmetrising, or the geometric mean of weights.
+    """
+    from attention_jax.data.alignment.aligners import turned
+    from attention_jax.evaluation.symmetrized_attention import agreed_links
+
+    if chosen == GEOMETRIC_MEAN:
+        pairs = zip(*found.values(), strict=True)
+        return [agreed_links(one.weights, other.weights) for one, other in pairs]
+    links = {name: [pair.links for pair in pairs] for name, pairs in found.items()}
+    if "reverse" in links:
+        links["reverse"] = turned(links["reverse"])
+    return combined([*links.values()], chosen, cli.value("order"))
 
 
 def _define_texts() -> None:
@@ -120,8 +144,8 @@ def _by_model() -> Aligned:
     chosen = _chosen([*aligner.directions], f"{cli.value('model')}: an aligner")
     source, _ = trained_runs.sources(())
     sides, directions = read_sides(source), directions_of(chosen)
-    links = apply(aligner, *sides, directions, _say)
-    return Aligned(chosen, links, lambda: mean_log_probs(aligner, *sides, directions))
+    links = combined(apply(aligner, *sides, directions, _say), chosen, cli.value("order"))
+    return Aligned(links, lambda: mean_log_probs(aligner, *sides, directions))
 
 
 def _by_runs() -> Aligned:
@@ -148,17 +172,13 @@ def _by_runs() -> Aligned:
     for flag, run in zip(("run", "reverse"), runs.values(), strict=False):
         check_aligning(run, flag)
     chosen = _chosen([*runs], f"{cli.value('run')}: a run")
-    links, scores = [], []
+    found = {}
     for direction in directions_of(chosen):
         run, is_forward = runs[direction], direction == "forward"
         beside = {name: further[name] for name in run.further_sources}
-        found = list(linked_pairs(run, *(sides if is_forward else sides[::-1]), beside))
-        links.append([
-            pair.links if is_forward else [(source, target) for target, source in pair.links]
-            for pair in found
-        ])  # fmt: skip
-        scores.append([pair.mean_log_prob for pair in found])
-    return Aligned(chosen, links, lambda: scores)
+        found[direction] = list(linked_pairs(run, *(sides if is_forward else sides[::-1]), beside))
+    scores = [[pair.mean_log_prob for pair in pairs] for pairs in found.values()]
+    return Aligned(joined(found, chosen), lambda: scores)
 
 
 def _chosen(directions: Sequence[str], what: str) -> str:

@@ -16,15 +16,23 @@ def pharaoh_line(*args: Any, **options: Any) -> str:
     return to_pharaoh(word_links(*args, **options))
 
 
-def word_links(
+def word_links(*args: Any, **options: Any) -> Links:
+    """Word alignment: links every output word with its most attended source word, (source, target).
+
+    For the arguments see `word_weights`.
+    """
+    return word_weights(*args, **options).links()
+
+
+def word_weights(
     hypothesis: Hypothesis,
     source_ids: np.ndarray,
     source: str,
     source_vocabulary: Any,
     target_vocabulary: Any,
     shift: int = 0,
-) -> Links:
-    """Word alignment: links every output word with its most attended source word, (source, target).
+) -> WordWeights:
+    """Subword-to-word attention: the weights that link the words of an output.
 
     Words are those of `words_of_pieces`: usually what spaces separate; in scripts without spaces
     between words, clusters of letters. Symbols such as characters or phonemes, which make no words,
@@ -39,8 +47,6 @@ def word_links(
       shift: The step whose attention links a token, counted from the one that writes it.
     """
     weights = linking_weights(hypothesis.weights, shift)
-    if min(weights.shape) < 2:  # nothing but EOS on a side
-        return []
     source_words = word_pieces(source_vocabulary, source_ids, source)
     target_words = word_pieces(hypothesis.vocabulary(target_vocabulary), hypothesis.tokens)
-    return WordWeights.of_tokens(weights, source_words, target_words).links()
+    return WordWeights.of_tokens(weights, source_words, target_words)

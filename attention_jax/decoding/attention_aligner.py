@@ -4,10 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from attention_jax.data.examples import Split
-from attention_jax.decoding.alignments import word_links
+from attention_jax.decoding.alignments import word_weights
 from attention_jax.decoding.scoring import ScoredPair, Scorer, given_pairs
 from attention_jax.decoding.searcher import Hypothesis
 from attention_jax.evaluation.alignment import Links
+from attention_jax.evaluation.word_weights import WordWeights
 from attention_jax.runs.load import TrainedRun
 
 
@@ -15,12 +16,17 @@ class LinkedPair(NamedTuple):
     """A pair of texts as a model aligns it.
 
     Attributes:
-      links: (source, target) of its words, each target word with the one it attends to most.
+      weights: Those that link its words.
       mean_log_prob: log p(target | source) by token, EOS included; natural logarithm.
     """
 
-    links: Links
+    weights: WordWeights
     mean_log_prob: float
+
+    @property
+    def links(self) -> Links:
+        """(source, target) of its words, each target word with the one it attends to most."""
+        return self.weights.links()
 
 
 def linked_pairs(
@@ -43,12 +49,12 @@ def linked_pairs(
     split = given_pairs(run, sources, targets, further)
     for block, found in Scorer(run, with_attention=True).in_blocks(split):
         for index, pair in enumerate(found):
-            links = links_of_pair(run, block, index, pair)
-            yield LinkedPair(links, pair.log_prob / len(pair.tokens))
+            weights = weights_of_pair(run, block, index, pair)
+            yield LinkedPair(weights, pair.log_prob / len(pair.tokens))
 
 
-def links_of_pair(run: TrainedRun, split: Split, index: int, pair: ScoredPair) -> Links:
-    """Word alignment: the links (source, target) of a scored pair of a split.
+def weights_of_pair(run: TrainedRun, split: Split, index: int, pair: ScoredPair) -> WordWeights:
+    """Word alignment: the weights that link the words of a scored pair of a split.
 
     Args:
       run: The run that scored it.
@@ -60,4 +66,4 @@ def links_of_pair(run: TrainedRun, split: Split, index: int, pair: ScoredPair) -
     output = Hypothesis(pair.tokens, pair.log_prob, pair.score, pair.weights, words)
     source = split.source_ids[index], split.sources[index]
     vocabularies = run.source_vocabulary, run.target_vocabulary
-    return word_links(output, *source, *vocabularies, run.alignment_shift)
+    return word_weights(output, *source, *vocabularies, run.alignment_shift)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from attention_jax.data.examples import Split
 from attention_jax.data.lines import read_lines, read_pairs
-from attention_jax.decoding.attention_aligner import links_of_pair
+from attention_jax.decoding.attention_aligner import weights_of_pair
 from attention_jax.decoding.scoring import ScoredPair, Scorer, check_numbers, given_pairs
 from attention_jax.decoding.translate import SEPARATOR
 from attention_jax.errors import DataError
@@ -132,4 +132,4 @@ def _further(
     if tokens:
         yield " ".join(f"{value:.4f}" for value in pair.log_probs)
     if pair.weights is not None:
-        yield to_pharaoh(links_of_pair(run, split, index, pair))
+        yield to_pharaoh(weights_of_pair(run, split, index, pair).links())

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attention_jax.evaluation.aer import count_links
+from attention_jax.evaluation.alignment import links_above
 from attention_jax.evaluation.pharaoh import Link, MarkedLinks
 from attention_jax.evaluation.symmetrization import METHODS, symmetrize
 from attention_jax.evaluation.word_weights import WordWeights
@@ -55,8 +56,8 @@ def score_both_directions(
 
     Returns:
       In percent, `aer_reverse` and an AER for each way of symmetrising: `aer_intersection`,
-      `aer_union`, `aer_grow_diag`, ..., `aer_product` (see `product_links`); with a threshold
-      `aer_threshold_reverse` and so on, but for the product.
+      `aer_union`, `aer_grow_diag`, ..., `aer_product` (see `product_links`), `aer_geometric_mean`
+      (see `agreed_links`); with a threshold `aer_threshold_reverse` and so on, but for the product.
       Precision and recall of each as `alignment_precision_reverse`, `alignment_recall_reverse`, ...
 
     Source:
@@ -68,10 +69,39 @@ def score_both_directions(
     for method in METHODS:
         both = [symmetrize(*pair, method) for pair in zip(one, other, strict=True)]
         scores |= _scores(both, golds, f"{kind}_{method.replace('-', '_')}")
+    pairs = list(zip(forward, reverse, strict=True))
+    least = {} if threshold is None else {"threshold": threshold}
+    agreed = [agreed_links(*pair, **least) for pair in pairs]
+    scores |= _scores(agreed, golds, f"{kind}_geometric_mean")
     if threshold is None:
-        agreed = [product_links(*pair) for pair in zip(forward, reverse, strict=True)]
-        scores |= _scores(agreed, golds, "_product")
+        scores |= _scores([product_links(*pair) for pair in pairs], golds, "_product")
     return scores
+
+
+def agreed_links(
+    forward: WordWeights | Float[np.ndarray, "_T _S"],
+    reverse: WordWeights | Float[np.ndarray, "_S _T"],
+    threshold: float = 0.5,
+) -> Collection[Link]:
+    """Soft symmetrization: links words whose weights in both directions have a high mean.
+
+      sqrt(F[t, s] R[s, t]) >= threshold
+
+    No heuristic grows these links, and words that neither direction is sure of get none. So it is
+    for weights that are nearly all on what a word is linked to, as those of an aligner that links
+    have taught; attention that nothing has taught is rarely sure of anything.
+
+    Args:
+      forward: Weights F of a sentence pair.
+      reverse: Those of the opposite direction, R.
+      threshold: The least geometric mean.
+
+    Source:
+      Liang, Taskar and Klein 2006, section 4.1, who multiply the posteriors of two models, and
+      link what is above a threshold.
+    """
+    there, back = WordWeights.of(forward), WordWeights.of(reverse)
+    return links_above(np.sqrt(there.whole * back.whole.T), threshold)
 
 
 def product_links(
@@ -93,8 +123,7 @@ def product_links(
       method: One of `symmetrization.METHODS`.
 
     Source:
-      Liang, Taskar and Klein 2006, who multiply the posteriors of two models and link what is above
-      a threshold, of which there is none here.
+      As `agreed_links`, but without a threshold.
     """
     there, back = WordWeights.of(forward), WordWeights.of(reverse)
     product = there.whole * back.whole.T

@@ -11,7 +11,7 @@ from attention_jax.data.examples import Split
 from attention_jax.evaluation.aer import count_links
 from attention_jax.evaluation.pharaoh import Link, MarkedLinks, parse_lines
 from attention_jax.evaluation.symmetrization import symmetrize
-from attention_jax.evaluation.symmetrized_attention import product_links
+from attention_jax.evaluation.symmetrized_attention import agreed_links, product_links
 from attention_jax.runs.files import replacing
 from attention_jax.runs.load import TrainedRun, load_run, task_of
 from attention_jax.sweeps.grid import GridRun
@@ -57,16 +57,16 @@ def record(run: TrainedRun, split: Split, gold: GoldLinks | None) -> None:
         np.savez_compressed(file, **weights)
 
 
-def symmetrized(
-    forward: GridRun, reverse: GridRun, method: str, *, by_weights: bool = False
-) -> SentenceMeasure | None:
+BY_WEIGHTS = {"product": product_links, "geometric_mean": agreed_links}
+
+
+def symmetrized(forward: GridRun, reverse: GridRun, method: str) -> SentenceMeasure | None:
     """Symmetrization: counts the links that two runs of opposite directions make together.
 
     Args:
       forward: A finished run, whose record has the gold links, too.
       reverse: One of the opposite direction.
-      method: One of `symmetrization.METHODS`.
-      by_weights: Whether the links of each direction are of the product of both weights.
+      method: One of `symmetrization.METHODS`, for the links of each, or one of `BY_WEIGHTS`.
 
     Returns:
       The counts of which AER is made, of each pair; None where there were no gold links.
@@ -74,10 +74,10 @@ def symmetrized(
     golds = _links(forward, GOLD)
     if not golds:
         return None
-    if by_weights:
+    if method in BY_WEIGHTS:
         weights = [run.arrays(WEIGHTS) for run in (forward, reverse)]
         lines = map(str, range(len(golds)))
-        both = [product_links(*(each[line] for each in weights), method) for line in lines]
+        both = [BY_WEIGHTS[method](*(each[line] for each in weights)) for line in lines]
     else:
         there = [each.sure for each in _links(forward, LINKS)]
         back = [each.turned().sure for each in _links(reverse, LINKS)]

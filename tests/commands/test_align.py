@@ -3,7 +3,12 @@
 import gzip
 import shutil
 
+import numpy as np
 import pytest
+
+from attention_jax.commands import align_training
+from attention_jax.decoding.attention_aligner import LinkedPair
+from attention_jax.evaluation.word_weights import WordWeights
 
 SOURCE = ["das Haus", "das Buch", "ein Buch", ""]
 TARGET = ["the house", "the book", "a book", "?"]
@@ -111,9 +116,24 @@ def test_a_trained_run_aligns(launch, files, trained, tmp_path):
     both = f"--run={trained}", f"--reverse={trained}"
     result = launch("align", "apply", *texts, *both, "--symmetrization=reverse", *written)
     assert result.code == 0 and output.read_text() == "0-0\n", result.err
-    assert "a run of the direction reverse is needed for union, found forward only" in launch(
-        "align", "apply", *texts, f"--run={trained}", "--symmetrization=union", *written
-    ).error
+    result = launch("align", "apply", *texts, *both, "--symmetrization=geometric-mean", *written)
+    assert result.code == 0 and output.read_text() in ("0-0\n", "\n"), result.err
+    assert len(scores.read_text().split()) == 2
+    for method in ("union", "geometric-mean"):
+        ended = launch("align", "apply", *texts, f"--run={trained}", f"--symmetrization={method}",
+                       *written)  # fmt: skip
+        assert f"a run of the direction reverse is needed for {method}, found fo" in ended.error
+
+
+def test_links_of_both_runs_are_those_on_which_their_weights_agree():
+    """The second of two words is linked by one direction only; an empty text has no links."""
+    one, other = (
+        LinkedPair(WordWeights.of(np.array(weights)), -1.0)
+        for weights in ([[0.9, 0.1], [0.4, 0.6]], [[0.9, 0.8], [0.1, 0.2]])
+    )
+    nothing = LinkedPair(WordWeights.of(np.zeros((0, 0))), -1.0)
+    found = {"forward": [one, nothing], "reverse": [other, nothing]}
+    assert list(map(list, align_training.joined(found, "geometric-mean"))) == [[(0, 0), (0, 1)], []]
 
 
 @pytest.mark.parametrize(("direction", "other"), [("forward", "reverse"), ("reverse", "forward")])
@@ -274,6 +294,10 @@ def test_score_checks_links_against_the_texts(launch, files, links, options, wor
         (["apply", "--output=x"], "--model: expected either this or --run, found neither"),
         (["apply", "--output=x", "--model=m", "--run=r"], "either this or --run, found both"),
         (["apply", "--output=x", "--model=m", "--reverse=r"], "--reverse: expected only beside"),
+        (
+            ["apply", "--output=x", "--model=m", "--symmetrization=geometric-mean"],
+            "--symmetrization: expected geometric-mean, of weights, beside --run, found --model",
+        ),
         (["apply", "--output=x", "--model=/none"], "/none: expected a trained aligner, found no"),
         (["apply", "--scores=/proc/none/x"], "--scores: /proc/none/x cannot be written (there is"),
         (

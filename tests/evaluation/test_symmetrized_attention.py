@@ -7,6 +7,7 @@ from attention_jax.evaluation.aer import count_links
 from attention_jax.evaluation.pharaoh import marked_links
 from attention_jax.evaluation.symmetrization import METHODS
 from attention_jax.evaluation.symmetrized_attention import (
+    agreed_links,
     extract_links,
     product_links,
     score_both_directions,
@@ -32,7 +33,7 @@ def test_each_way_of_symmetrising_is_scored():
     assert set(scores) == {
         f"{name}_{each.replace('-', '_')}"
         for name in ("aer", "alignment_precision", "alignment_recall")
-        for each in ("reverse", *METHODS, "product")
+        for each in ("reverse", *METHODS, "product", "geometric_mean")
     }
     assert scores["aer_reverse"] == scores["aer_intersection"] == 0
     # The union has (1, 1) besides: 1 - (2 + 2) / (3 + 2). It is next to (1, 2) and its target word
@@ -52,6 +53,19 @@ def test_what_one_direction_is_sure_of_decides_in_the_product():
     assert scores["aer_product"] == 0 < scores["aer_grow_diag"]
     # A word that neither model links has none.
     assert product_links(np.eye(2) * [[1], [0]], np.eye(2)) == {(0, 0)}
+
+
+def test_words_are_linked_where_both_directions_agree_enough():
+    """sqrt(.7 .8) = .75, sqrt(.25 .1) = .16, sqrt(.75 .3) = .47, sqrt(.6 .6) = .6, and so on."""
+    assert agreed_links(FORWARD, REVERSE) == [(0, 0), (1, 2)]
+    assert agreed_links(FORWARD, REVERSE, 0.45) == [(0, 0), (1, 1), (1, 2)]
+    gold = marked_links([(0, 0), (1, 2)])
+    assert score_both_directions([FORWARD], [REVERSE], [gold])["aer_geometric_mean"] == 0
+    scores = score_both_directions([FORWARD], [REVERSE], [gold], 0.45)
+    assert scores["aer_threshold_geometric_mean"] == pytest.approx(20)  # 1 - (2 + 2) / (3 + 2)
+    # A word that neither is sure of has none, one that two words are sure of has both.
+    assert agreed_links(np.full((2, 1), 0.5), np.array([[0.5, 0.1]])) == [(0, 0)]
+    assert agreed_links(np.array([[0.5, 0.5]]), np.ones((2, 1))) == [(0, 0), (1, 0)]
 
 
 def test_sides_are_not_mixed_up():

@@ -96,10 +96,11 @@ def test_links_and_weights_of_pairs_with_gold_links_are_kept(tmp_path, monkeypat
     )
 
 
-def test_links_of_the_product_of_both_directions_are_counted(runs):
+@pytest.mark.parametrize("how", ["product", "geometric_mean"])
+def test_links_of_both_directions_weights_are_counted(runs, how):
     by_name = {run.name: run for run in runs}
     pair = by_name["en_de.base/seed0"], by_name["de_en.base/seed0"]
-    measure = linked_words.symmetrized(*pair, "grow-diag", by_weights=True)
+    measure = linked_words.symmetrized(*pair, how)
     assert measure.counts.tolist() == [[3, 2, 2, 3], [1, 1, 1, 1]]
 
 
@@ -112,9 +113,10 @@ def test_the_page_shows_both_directions_beside_the_aligners(runs, tmp_path, monk
     written, plot = experiment.write_report(runs[0].grid, runs, tmp_path)
     text = written.read_text()
     assert "| hmm | 8.50 | 7.50 | 7.25 |" in text and "4k" not in text
-    (row,) = [line for line in text.splitlines() if line.startswith("| alignment module, taught")
-              and line.count("|") == 9]  # fmt: skip
-    assert "| 0.00 |" in row  # of both: of the one seed that has both
+    each, both = [line for line in text.splitlines()
+                  if line.startswith("| alignment module, taught by spelling | ")][:2]  # fmt: skip
+    assert each.count("|") == 6
+    assert both.count("0.00 | 0.00 to 0.00") == 3
     assert "AER against attention, untaught" in text and "BLEU against attention" in text
     assert plot.exists() and plot.relative_to(tmp_path).as_posix() in text
 
@@ -122,4 +124,5 @@ def test_the_page_shows_both_directions_beside_the_aligners(runs, tmp_path, monk
 def test_without_gold_links_there_is_no_aer_of_both(runs, tmp_path, monkeypatch):
     monkeypatch.setattr(linked_words, "_links", lambda run, file: [])
     (written,) = experiment.write_report(runs[0].grid, runs, tmp_path)
-    assert "| – | – |" in written.read_text()
+    text = written.read_text()
+    assert "| both directions |" not in text and "aer.png" not in text
