@@ -103,7 +103,7 @@ def test_matrices_are_written_with_the_tokens_of_further_sources(translating, tm
 def aligned(tmp_path_factory):
     """A recurrent run of two sources, an alignment module of which says the links, and its data."""
     folder = tmp_path_factory.mktemp("aligned")
-    return two_sources_run(folder / "run", transformer=False, module=True)
+    return two_sources_run(folder / "run", transformer=False, aligner="module")
 
 
 def test_attention_is_seen_beside_an_aligner(aligned):

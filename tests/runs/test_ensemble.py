@@ -81,11 +81,12 @@ def test_attention_is_averaged_over_runs_that_align_at_one_step(two):
     assert ensemble_of([taught(one, "reads"), other]).model.attending == (0,)
 
 
-def test_aligners_of_the_members_say_the_links(tmp_path):
+@pytest.mark.parametrize("aligner", ["module", "full_context"])
+def test_aligners_of_the_members_say_the_links(tmp_path, aligner):
     """Those alone, be it forced, scored or searched; runs without one are left out beside them."""
     runs = [
-        two_sources_run(tmp_path / name, transformer=False, alone=True, module=module)
-        for name, module in (("a", True), ("bc", True), ("def", False))
+        two_sources_run(tmp_path / name, transformer=False, alone=True, aligner=chosen)
+        for name, chosen in (("a", aligner), ("bc", aligner), ("def", "attention"))
     ]
     (one, task), (other, _), (plain, _) = runs
     plain = taught(plain, "reads")

@@ -3,8 +3,10 @@
 from pathlib import Path
 
 from attention_jax.data.loading import TaskData
+from attention_jax.layers.aligner import ALIGNERS
 from attention_jax.runs.config import from_config_dict
 from attention_jax.runs.load import TrainedRun
+from tests.models.test_encoders_with_decoders import small
 from tests.training.untrained import untrained, write_text
 
 D = 8
@@ -27,7 +29,7 @@ def two_sources_run(
     number: int = 6,
     transformer: bool = True,
     alone: bool = False,
-    module: bool = False,
+    aligner: str = "attention",
 ) -> tuple[TrainedRun, TaskData]:
     """Returns a run over the lines of `write_text` and, beside them, those of `further_lines`.
 
@@ -36,7 +38,7 @@ def two_sources_run(
       number: How many lines.
       transformer: Whether it is a Transformer; otherwise its decoder is recurrent.
       alone: Whether its model reads the first source alone.
-      module: Whether it has an alignment module, taught at the step that reads.
+      aligner: What says the links; other than attention, it is taught at the step that reads.
     """
     folder.parent.mkdir(exist_ok=True)
     source, target = write_text(folder.parent, number)
@@ -57,8 +59,8 @@ def two_sources_run(
         "decoder": TRANSFORMER if transformer else RECURRENT,
     }
     objectives = {"nll": {}}
-    if module:
-        model["aligner"] = {"name": "module", "num_heads": 1, "head_dim": 4}
+    if aligner != "attention":
+        model["aligner"] = small(ALIGNERS.config(aligner))
         objectives["supervised_alignment"] = {"step": "reads"}
         data["alignment"] = {"method": "ibm1"}
     config = from_config_dict({
