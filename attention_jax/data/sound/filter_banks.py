@@ -3,6 +3,9 @@
 The window is 25 ms long (Hann), as usual in speech recognition; bands are triangles that overlap by
 half, of equal width on the mel scale. Each band is brought to mean zero and variance one over the
 recording, so that loudness and microphone matter less.
+
+These are a few lines of NumPy, since the library that is kept best, librosa, needs numba, LLVM and
+scikit-learn beside it, and torchaudio needs PyTorch.
 """
 
 import functools
