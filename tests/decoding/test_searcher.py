@@ -12,7 +12,7 @@ from attention_jax.data.builders.smoke import Config as SmokeConfig
 from attention_jax.data.loading import build_task
 from attention_jax.data.pipeline import make_eval_batches
 from attention_jax.data.text.vocabulary import SUBWORDS, SymbolVocabulary
-from attention_jax.decoding.alignments import pharaoh_line
+from attention_jax.decoding.alignments import pharaoh_line, word_weights
 from attention_jax.decoding.searcher import Hypothesis, Searcher, in_parts
 from attention_jax.errors import ConfigError
 from attention_jax.layers.mechanism import MECHANISMS
@@ -164,9 +164,14 @@ def test_pharaoh_line_links_characters_where_no_spaces_are_written():
     assert line == "1-0 2-0 3-1 3-2"
 
 
-def test_pharaoh_line_of_nothing_is_empty():
-    hypothesis = Hypothesis(np.array([2]), -1.0, -1.0, np.ones((1, 3)) / 3)
-    assert pharaoh_line(hypothesis, np.array([4, 5, 2]), "", None, None) == ""
+@pytest.mark.parametrize(("source", "target"), [((), ()), ((4, 5), ()), ((), (4, 5, 4))])
+@pytest.mark.parametrize("shift", [0, 1])
+def test_pharaoh_line_of_nothing_is_empty(source, target, shift):
+    weights = np.ones((len(target) + 1, len(source) + 1)) / (len(source) + 1)
+    hypothesis = Hypothesis(np.array([*target, 2]), -1.0, -1.0, weights)
+    given = np.array([*source, 2]), "", *(subwords("▁a", "▁b") for _ in range(2)), shift
+    assert pharaoh_line(hypothesis, *given) == ""
+    assert word_weights(hypothesis, *given).weights.shape == (len(target), len(source))
 
 
 @pytest.mark.parametrize(
