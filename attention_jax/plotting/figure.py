@@ -4,7 +4,7 @@ import os
 import re
 import unicodedata
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from matplotlib import rc_context
@@ -136,6 +136,14 @@ def text_width(texts: Sequence[str], size: float) -> float:
         return sum(1.0 if unicodedata.east_asian_width(char) in "WF" else 0.62 for char in text)
 
     return max((units(text) for text in texts), default=0.0) * size / 72
+
+
+def legend_columns(figure: Figure, labels: Iterable[str], size: float = 8) -> int:
+    """Returns how many labels stand beside one another in a legend as wide as its figure."""
+    labels = list(labels)
+    mark = 4 * size / 72  # inches that a line's mark takes, with the space around it
+    widest = text_width(labels, size) + mark
+    return max(1, min(len(labels), int(figure.get_figwidth() / widest)))
 
 
 def tidy(axes: Axes, *, grid: bool = True) -> None:

@@ -5,7 +5,15 @@ from typing import NamedTuple
 
 from matplotlib.figure import Figure
 
-from attention_jax.plotting.figure import COLOURS, OUTLINE, new_figure, printable, text_style, tidy
+from attention_jax.plotting.figure import (
+    COLOURS,
+    OUTLINE,
+    legend_columns,
+    new_figure,
+    printable,
+    text_style,
+    tidy,
+)
 
 _MARKERS = "osD^v"
 _SHIFT = 0.16  # between the dots of one line
@@ -72,7 +80,7 @@ def score_dots(panels: Mapping[str, Series], title: str = "", reference: str = "
             for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
         }
         figure.legend(shown.values(), shown.keys(), loc="outside lower center", frameon=False,
-                      fontsize=8, ncols=len(shown))  # fmt: skip
+                      fontsize=8, ncols=legend_columns(figure, shown))  # fmt: skip
     if title:
         figure.suptitle(printable(title), x=0.02, ha="left", **text_style(11, fontweight="bold"))
     return figure

@@ -5,7 +5,14 @@ from collections.abc import Mapping
 
 from matplotlib.figure import Figure
 
-from attention_jax.plotting.figure import COLOURS, new_figure, printable, text_style, tidy
+from attention_jax.plotting.figure import (
+    COLOURS,
+    legend_columns,
+    new_figure,
+    printable,
+    text_style,
+    tidy,
+)
 from attention_jax.plotting.labels import place_labels
 
 MARKERS = "osD^vPX"
@@ -65,7 +72,8 @@ def tradeoff(points: Mapping[str, Point], x: str, y: str, title: str = "") -> Fi
     axes.margins(x=0.12, y=0.08)
     axes.set_xlabel(x, **text_style(8.5))
     axes.set_ylabel(y, **text_style(8.5))
-    legend = figure.legend(frameon=False, fontsize=8, loc="outside lower center", ncols=len(groups))
+    legend = figure.legend(frameon=False, fontsize=8, loc="outside lower center",
+                           ncols=legend_columns(figure, groups))  # fmt: skip
     for text in legend.get_texts():
         text.set(**text_style(8))
     if title:

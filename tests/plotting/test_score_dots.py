@@ -38,6 +38,16 @@ def test_every_system_has_its_line_in_every_panel(tmp_path):
     save_figure(figure, tmp_path / "dots.png")
 
 
+def test_a_legend_of_long_names_is_within_the_figure(tmp_path):
+    names = [f"series number {number}, by a long name" for number in range(4)]
+    figure = score_dots({"BLEU": {name: {"base": Score(1.0, 0.0)} for name in names}})
+    save_figure(figure, tmp_path / "dots.png")
+    (legend,) = figure.legends
+    box, whole = legend.get_window_extent(), figure.bbox
+    assert whole.x0 <= box.x0 and box.x1 <= whole.x1
+    assert [text.get_text() for text in legend.get_texts()] == names
+
+
 def test_a_single_series_needs_no_legend():
     assert not score_dots({"BLEU": {"": {"base": Score(1.0, 0.0)}}}).legends
 
