@@ -93,23 +93,23 @@ def apply() -> None:
         write_lines("scores", scores, (" ".join(f"{each:.4f}" for each in row) for row in rows))
 
 
-def joined(found: Mapping[str, Sequence[Any]], chosen: str) -> Sequence[Collection]:
-    """Symmetrization: the links of each pair by one direction's run, or by both runs combined.
+def joined(found: Mapping[str, Any], chosen: str) -> Collection:
+    """Symmetrization: the links of a pair by one direction's run, or by both runs combined.
 
     Args:
-      found: The linked pairs of each of `directions_of(chosen)`.
+      found: The `LinkedPair` of each of `directions_of(chosen)`.
       chosen: A direction, a way of symmetrising, or the geometric mean of weights.
     """
     from attention_jax.data.alignment.aligners import turned
     from attention_jax.evaluation.symmetrized_attention import agreed_links
 
     if chosen == GEOMETRIC_MEAN:
-        pairs = zip(*found.values(), strict=True)
-        return [agreed_links(one.weights, other.weights) for one, other in pairs]
-    links = {name: [pair.links for pair in pairs] for name, pairs in found.items()}
-    if "reverse" in links:
-        links["reverse"] = turned(links["reverse"])
-    return combined([*links.values()], chosen, cli.value("order"))
+        return agreed_links(*(found[direction].weights for direction in DIRECTIONS))
+    links = [
+        [pair.links] if direction == "forward" else turned([pair.links])
+        for direction, pair in found.items()
+    ]
+    return combined(links, chosen, cli.value("order"))[0]
 
 
 def _define_texts() -> None:
@@ -172,13 +172,16 @@ def _by_runs() -> Aligned:
     for flag, run in zip(("run", "reverse"), runs.values(), strict=False):
         check_aligning(run, flag)
     chosen = _chosen([*runs], f"{cli.value('run')}: a run")
-    found = {}
-    for direction in directions_of(chosen):
+    directions, readers = directions_of(chosen), []
+    for direction in directions:
         run, is_forward = runs[direction], direction == "forward"
         beside = {name: further[name] for name in run.further_sources}
-        found[direction] = list(linked_pairs(run, *(sides if is_forward else sides[::-1]), beside))
-    scores = [[pair.mean_log_prob for pair in pairs] for pairs in found.values()]
-    return Aligned(joined(found, chosen), lambda: scores)
+        readers.append(linked_pairs(run, *(sides if is_forward else sides[::-1]), beside))
+    links, scores = [], []
+    for pairs in zip(*readers, strict=True):  # block by block, as weights of a whole text are large
+        links.append(joined(dict(zip(directions, pairs, strict=True)), chosen))
+        scores.append([pair.mean_log_prob for pair in pairs])
+    return Aligned(links, lambda: [*zip(*scores, strict=True)])
 
 
 def _chosen(directions: Sequence[str], what: str) -> str:

@@ -132,8 +132,9 @@ def test_links_of_both_runs_are_those_on_which_their_weights_agree():
         for weights in ([[0.9, 0.1], [0.4, 0.6]], [[0.9, 0.8], [0.1, 0.2]])
     )
     nothing = LinkedPair(WordWeights.of(np.zeros((0, 0))), -1.0)
-    found = {"forward": [one, nothing], "reverse": [other, nothing]}
-    assert list(map(list, align_training.joined(found, "geometric-mean"))) == [[(0, 0), (0, 1)], []]
+    for pair, expected in (((one, other), [(0, 0), (0, 1)]), ((nothing, nothing), [])):
+        found = dict(zip(("forward", "reverse"), pair, strict=True))
+        assert list(align_training.joined(found, "geometric-mean")) == expected
 
 
 @pytest.mark.parametrize(("direction", "other"), [("forward", "reverse"), ("reverse", "forward")])
