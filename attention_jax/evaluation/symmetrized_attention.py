@@ -107,20 +107,18 @@ def agreed_links(
 def product_links(
     forward: WordWeights | Float[np.ndarray, "_T _S"],
     reverse: WordWeights | Float[np.ndarray, "_S _T"],
-    method: str = "grow-diag",
 ) -> Collection[Link]:
     """Soft symmetrization: links words by the product of both directions' weights.
 
       P[t, s] = F[t, s] R[s, t]
 
     Each target word is linked to the source word of the highest product in its row, each source
-    word to the target word of the highest in its column; `method` joins the two. What one direction
-    is sure of decides where the other wavers.
+    word to the target word of the highest in its column; grow-diag joins the two. What one
+    direction is sure of decides where the other wavers.
 
     Args:
       forward: Weights F of a sentence pair.
       reverse: Those of the opposite direction, R.
-      method: One of `symmetrization.METHODS`.
 
     Source:
       As `agreed_links`, but without a threshold.
@@ -129,7 +127,7 @@ def product_links(
     product = there.whole * back.whole.T
     one = dataclasses.replace(there, whole=product).links()
     (other,) = _turned([dataclasses.replace(back, whole=product.T).links()])
-    return symmetrize(one, other, method)
+    return symmetrize(one, other, "grow-diag")
 
 
 def _turned(links: Links) -> Links:
