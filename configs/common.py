@@ -180,7 +180,7 @@ _OF_A_TEXT = {
     "training": ("num_epochs", "evaluate_every_steps", "checkpoint_every_steps"),
     "schedule": ("warmup_steps",),
     "data.subwords": ("kind", "size"),
-    "data": ("max_source_length", "max_target_length", "bleu_tokenizer"),
+    "data": ("batch_size", "max_source_length", "max_target_length", "bleu_tokenizer"),
 }
 _DROPOUT = {"model": ("embedding_dropout", "output_dropout")}
 _STACKS = {"model.sources.source.encoder": ("dropout",), "model.decoder": ("dropout",)}

@@ -21,9 +21,28 @@ from attention_jax.spaced_words import spaced_words
 # models were tuned at, the Transformer at thirty and twelve: updates in proportion to the root of
 # the pairs.
 _TUNED_PAIRS = 30_000
-_EPOCHS, _WARMUP = 10.0, 400
-_EPOCHS_OF_TRANSFORMER, _WARMUP_OF_TRANSFORMER = 30.0, 800
+
+
+@dataclasses.dataclass(frozen=True)
+class _Tuned:
+    """Training of a family of models at the size at which it was tuned.
+
+    Attributes:
+      epochs: At `_TUNED_PAIRS`.
+      warmup: Updates, at most.
+      rows: Pairs in a batch, of a small text and from `_TUNED_PAIRS` on.
+    """
+
+    epochs: float
+    warmup: int
+    rows: tuple[int, int]
+
+
+_RECURRENT = _Tuned(10.0, 400, (16, 80))
+_TRANSFORMER = _Tuned(30.0, 800, (128, 128))
 _TRANSFORMERS = ("transformer", "merged_transformer")
+_MULTIPLE = 8  # of rows, so that devices can share a batch evenly
+_POSITIONS_OF_A_WORD = 2  # padding and pieces of words included, where a batch is given in tokens
 _WORDS_OF_A_SUBWORD = 16  # running words of the targets for each entry of the vocabulary
 _SUBWORDS = (500, 8000)
 _LONGEST, _LONGEST_IN_CHARACTERS = 51, 200
@@ -36,6 +55,7 @@ _DROPOUTS = {
     "model.decoder.dropout": (0.3, 0.05),
 }
 _KIND, _DECODER = "data.subwords.kind", "model.decoder.name"
+_BATCH = "data.batch_size"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,7 +86,7 @@ class SizeOfText:
 
 def suited(
     size: SizeOfText,
-    rows: int,
+    rows: int | None = None,
     kind: str | None = None,
     decoder: str | None = None,
     steps: int | None = None,
@@ -74,40 +94,42 @@ def suited(
     """Settings by size: returns what suits a text, by the paths of the config's fields.
 
       epochs = 10 sqrt(30000 / pairs),   updates = epochs pairs / rows
+      rows = 80 sqrt(pairs / 30000), rounded up to a multiple of 8, from 16 to 80
       warm-up = updates / 10, at most 400, of a shorter training of its own updates
       subwords = words / 16, from 500 to 8000
       dropout = base + 0.1 log_5(30000 / pairs), from base to base + 0.2
 
-    and for the Transformer 30 in place of 10, 800 of 400, 0.05 of 0.1 and 0.1 of 0.2.
+    and for the Transformer 30 in place of 10, 800 of 400, 0.05 of 0.1 and 0.1 of 0.2, in batches of
+    128 rows at any size.
 
     Args:
       size: The training text.
-      rows: Pairs in a batch.
+      rows: Pairs in a batch, if they are given.
       kind: How text becomes tokens, if that is given.
       decoder: Name of the decoder; None for a recurrent one.
       steps: Length of the training in updates, if that is given.
 
     Returns:
-      Values of the fields: length and intervals of training, warm-up, dropout, how BLEU finds
-      words, and how text becomes tokens: characters where a side writes no spaces between words.
+      Values of the fields: batch size, length and intervals of training, warm-up, dropout, how
+      BLEU finds words, and how text becomes tokens: characters where a side writes no spaces between words.
       Wherever tokens are characters there is room for longer lines.
     """
-    is_transformer = decoder in _TRANSFORMERS
-    usual = _EPOCHS_OF_TRANSFORMER if is_transformer else _EPOCHS
+    tuned = _TRANSFORMER if decoder in _TRANSFORMERS else _RECURRENT
     ratio = _TUNED_PAIRS / size.pairs
-    epochs = round(usual * math.sqrt(ratio), 1)
+    epochs = round(tuned.epochs * math.sqrt(ratio), 1)
+    rows = rows or _rows(ratio, *tuned.rows)
     updates = max(1, round(epochs * math.ceil(size.pairs / rows)))
     if steps is not None:
         updates = max(1, min(steps, updates))
-    warmup = _WARMUP_OF_TRANSFORMER if is_transformer else _WARMUP
     interval = min(500, max(25, round(updates / 8 / 25) * 25))
     kind = kind or ("bpe" if size.has_spaces else "characters")
     longest = _LONGEST_IN_CHARACTERS if kind == "characters" else _LONGEST
     return {
+        _BATCH: rows,
         "training.num_epochs": epochs,
         "training.evaluate_every_steps": interval,
         "training.checkpoint_every_steps": max(25, interval // 2),
-        "schedule.warmup_steps": min(warmup, max(1, updates // 10)),
+        "schedule.warmup_steps": min(tuned.warmup, max(1, updates // 10)),
         _KIND: kind,
         "data.subwords.size": _subwords(size, kind),
         "data.max_source_length": longest,
@@ -115,6 +137,12 @@ def suited(
         "data.bleu_tokenizer": size.bleu_tokenizer,
         **{path: _dropout(ratio, *rates) for path, rates in _DROPOUTS.items()},
     }
+
+
+def _rows(ratio: float, fewest: int, most: int) -> int:
+    """Returns the pairs of a batch, so that the number of updates does not depend on the text's."""
+    rows = _MULTIPLE * math.ceil(most / math.sqrt(ratio) / _MULTIPLE)
+    return min(max(rows, fewest), most)
 
 
 def _subwords(size: SizeOfText, kind: str) -> int:
@@ -154,8 +182,7 @@ def settled(
     data = config.get("data")
     if not isinstance(data, ConfigDict) or data.get("name") != "parallel":
         return config
-    rows = data.get("batch_size") or 1
-    groups = {path: group for path in suited(USUAL, rows) if (group := _open(config, path))}
+    groups = {path: group for path in suited(USUAL) if (group := _open(config, path))}
     recorded = ConfigDict(known or {})
     chosen = {
         path: group[field]
@@ -166,9 +193,11 @@ def settled(
     if left := groups.keys() - chosen.keys():
         pairs = _training_pairs(data) if size is None else []
         size = SizeOfText.of(pairs) if pairs else size or USUAL
-        kind = chosen.get(_KIND) or _value(config, _KIND)
+        kind, batch = (chosen.get(path) or _value(config, path) for path in (_KIND, _BATCH))
+        decoder, positions = _value(config, _DECODER), _positions(data, size)
+        rows = math.ceil(batch / positions) if batch else suited(size, decoder=decoder)[_BATCH]
         steps = _given_steps(config, math.ceil(size.pairs / rows))
-        values = suited(size, rows, kind, _value(config, _DECODER), steps)
+        values = suited(size, rows, kind, decoder, steps) | {_BATCH: rows * positions}
         new = {path: value for path, value in values.items() if path in left}
         chosen |= new
         if pairs:
@@ -180,6 +209,13 @@ def settled(
             del group[field]  # a placeholder, whose type may be another
             group[field] = chosen[path]
     return config
+
+
+def _positions(data: ConfigDict, size: SizeOfText) -> int:
+    """Returns what a row counts in the unit of the batch size."""
+    if data.get("batch_unit") != "tokens":
+        return 1
+    return math.ceil(_POSITIONS_OF_A_WORD * size.words / size.pairs)
 
 
 def _given_steps(config: ConfigDict, steps_of_epoch: int) -> int | None:

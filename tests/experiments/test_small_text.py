@@ -25,7 +25,9 @@ def test_every_cell_is_a_config(tmp_path):
     for cell, config in configs.items():
         assert config.data.train_table.endswith(f"pairs.{cell.partition('.')[0]}.tsv")
     assert configs["6000.longer"].training.num_epochs == 40.0
-    assert configs["6000.fewer_subwords"].data.subwords.size == 1000
+    assert configs["6000.less_dropout"].model.output_dropout == 0.3
+    by_hand = {config.data.batch_size for cell, config in configs.items() if "." in cell}
+    assert by_hand == {80}
 
 
 def test_smaller_texts_are_parts_of_larger_ones(tmp_path, monkeypatch):
@@ -83,7 +85,7 @@ def test_the_page_compares_settings_by_hand_with_the_printed_command(
     page, picture = experiment.write_report(*finished, tmp_path)
     text = page.read_text()
     row = "| 1,000 | as printed | 3 | 400 | 12.5 ± 0.0 | 13.00 ± 0.00 | 8.00 ± 0.00 | 0.31 ± 0.00 |"
-    assert row in text and "| 6,000 | 40 epochs | 3 | 400 |" in text
-    (tested,) = [line for line in text.splitlines() if line.startswith("| 6,000 | 40 epochs | +")]
+    assert row in text and "| 6,000 | batches of 80, 40 epochs | 3 | 400 |" in text
+    (tested,) = [line for line in text.splitlines() if line.startswith("| 6,000 | batches of 80, 40 epochs | +")]
     assert "| < 0.0" in tested
     assert picture.read_bytes().startswith(b"\x89PNG") and "small_text/maps.png" in text

@@ -67,6 +67,34 @@ def test_the_equations_by_hand():
         assert found["model.output_dropout"] == pytest.approx(0.3 + more)
 
 
+@pytest.mark.parametrize(
+    ("pairs", "rows", "updates"), [(1000, 16, 3420), (6000, 40, 3360), (30_000, 80, 3750)]
+)
+def test_smaller_batches_give_small_texts_as_many_updates(pairs, rows, updates):
+    """Of a fifth of 30,000 pairs: 80 / sqrt(5) = 35.8 rows, rounded up to a multiple of 8."""
+    found = suited(SizeOfText(pairs, 7 * pairs))
+    assert found["data.batch_size"] == rows
+    assert found["training.num_epochs"] * pairs / rows == pytest.approx(updates, rel=0.01)
+    assert found["schedule.warmup_steps"] == pytest.approx(updates / 10, rel=0.02)
+    for fewest in (50, 10**6):
+        assert suited(SizeOfText(fewest, 7 * fewest))["data.batch_size"] in (16, 80)
+        assert suited(SizeOfText(fewest, 9), decoder="transformer")["data.batch_size"] == 128
+
+
+def test_batches_in_tokens_have_as_many_rows(text):
+    """Seven words a target are some fourteen positions with padding and pieces of words."""
+    size = SizeOfText(6000, 42_000)
+    in_rows, in_tokens = (
+        settled(text(data__batch_unit=unit), print, size) for unit in ("sentences", "tokens")
+    )
+    assert (in_rows.data.batch_size, in_tokens.data.batch_size) == (40, 560)
+    given = settled(text(data__batch_unit="tokens", data__batch_size=1120), print, size)
+    assert given.data.batch_size == 1120
+    of_as_many_rows = settled(text(data__batch_size=80), print, size)
+    assert given.schedule.warmup_steps == of_as_many_rows.schedule.warmup_steps == 168
+    assert in_tokens.schedule.warmup_steps == in_rows.schedule.warmup_steps == 336
+
+
 def test_the_transformer_by_hand():
     """Of a fifth of 30,000 pairs: 30 sqrt(5) epochs of 47 updates, and 0.05 more of dropout."""
     found = suited(SizeOfText(6000, 42_000), 128, decoder="transformer")
@@ -131,7 +159,8 @@ FILES = (bahdanau2015, coverage_vs_supervised, luong2015, raffel2017, vaswani201
 def test_what_is_open_is_filled_and_said(text, file):
     values, said, is_transformer = text(file), [], file is vaswani2017
     config = from_config_dict(settled(values, said.append))
-    expected = suited(SizeOfText(20, 60), values.data.batch_size, None, values.model.decoder.name)
+    expected = suited(SizeOfText(20, 60), decoder=values.model.decoder.name)
+    assert config.data.batch_size == expected["data.batch_size"] == (128 if is_transformer else 16)
     assert config.training.num_epochs == expected["training.num_epochs"]
     assert config.training.num_steps is None
     assert config.schedule.warmup_steps == expected["schedule.warmup_steps"]
@@ -139,7 +168,7 @@ def test_what_is_open_is_filled_and_said(text, file):
     found = config.model.decoder.dropout if is_transformer else config.model.embedding_dropout
     assert found == 0.4
     (line,) = said
-    assert line.startswith("for 20 pairs of 60 target words: training.num_epochs=")
+    assert line.startswith("for 20 pairs of 60 target words: data.batch_size=")
     assert {path for path in expected if path not in line} == {
         path for path in ALL_DROPOUTS if path not in DROPOUTS[is_transformer]
     }
@@ -189,7 +218,7 @@ def test_what_is_given_stays(text):
 
 @pytest.mark.parametrize(
     ("field", "length", "warmup", "interval"),
-    [("num_steps", 150, 15, 25), ("num_epochs", 4.0, 30, 50), ("num_epochs", 40.0, 168, 200)],
+    [("num_steps", 150, 15, 25), ("num_epochs", 4.0, 60, 75), ("num_epochs", 40.0, 336, 425)],
 )
 def test_a_shorter_training_warms_up_and_validates_in_proportion(
     text, field, length, warmup, interval
@@ -207,7 +236,7 @@ def test_other_data_has_nothing_open():
 def test_texts_that_cannot_be_read_are_left_to_where_data_are_loaded(text):
     said = []
     config = settled(text(data__train_source="/none.en"), said.append)
-    assert config.training.num_epochs == suited(USUAL, ROWS)["training.num_epochs"] and not said
+    assert config.training.num_epochs == suited(USUAL)["training.num_epochs"] and not said
 
 
 def test_a_run_that_goes_on_keeps_what_was_settled_when_it_began(text):
