@@ -111,8 +111,8 @@ def suited(
 
     Returns:
       Values of the fields: batch size, length and intervals of training, warm-up, dropout, how
-      BLEU finds words, and how text becomes tokens: characters where a side writes no spaces between words.
-      Wherever tokens are characters there is room for longer lines.
+      BLEU finds words, and how text becomes tokens: characters where a side writes no spaces
+      between words. Wherever tokens are characters there is room for longer lines.
     """
     tuned = _TRANSFORMER if decoder in _TRANSFORMERS else _RECURRENT
     ratio = _TUNED_PAIRS / size.pairs
