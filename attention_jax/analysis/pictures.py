@@ -1,17 +1,20 @@
 """Attention heat maps, attention to pictures and sound, and learning curves, drawn into files."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
 
+from attention_jax.analysis.matrices import forced_outputs
 from attention_jax.data.examples import Split
 from attention_jax.data.pictures import Canvas
 from attention_jax.data.task import Metric
 from attention_jax.data.text.vocabulary import tokens_in_text
+from attention_jax.decoding.forced_decoding import forced_attention
 from attention_jax.decoding.origins import Origins, origins, written_outputs
 from attention_jax.decoding.searcher import Hypothesis
+from attention_jax.decoding.source_tokens import source_tokens
 from attention_jax.decoding.translate import Translation
 from attention_jax.errors import UserError
 from attention_jax.plotting.attended_picture import AttendedPicture
@@ -36,9 +39,9 @@ def draw_attention(
 ) -> None:
     """Attention heat maps: draws the first outputs and the longest to `plots/`, as PNG and SVG.
 
-    Where sources are pictures or sound, it is drawn over pictures, or under spectrograms, for the
-    first outputs. How many are drawn is `evaluation.num_heat_maps` of the run's config; of sound at
-    most six.
+    Beside each stands the mean over heads of its attention to every further text. Where sources are
+    pictures or sound, it is drawn over pictures, or under spectrograms, for the first outputs. How
+    many are drawn is `evaluation.num_heat_maps` of the run's config; of sound at most six.
 
     Args:
       run: The run, into whose directory they go.
@@ -60,11 +63,16 @@ def draw_attention(
         run, [(split.source_ids[index], found[index][0], split.sources[index]) for index in chosen]
     )
     if maps and run.directory.writes:
-        _write(run, split, _grid(maps))
+        outputs = [found[index][0] for index in chosen]
+        known = split.select(chosen).with_target_ids([each.tokens for each in outputs])
+        _write(run, split, _grid(run, _with_further(run, maps, known)))
 
 
 def draw_translations(
-    run: TrainedRun, translations: Sequence[Translation], path: str | os.PathLike
+    run: TrainedRun,
+    translations: Sequence[Translation],
+    path: str | os.PathLike,
+    further: Mapping[str, Sequence[str]] = {},  # noqa: B006
 ) -> str:
     """Attention heat maps: draws the first translations, as many as fit a page.
 
@@ -72,6 +80,7 @@ def draw_translations(
       run: The run that translated.
       translations: Its translations.
       path: Of a PNG, or of an SVG or a PDF if it ends in `.svg` or `.pdf`.
+      further: Lines of each further source, by its name, one for each translation.
 
     Returns:
       A line that says what was drawn.
@@ -80,7 +89,8 @@ def draw_translations(
       UserError: If the file cannot be written.
     """
     is_sound = run.task.word_starts is not None
-    drawn = [one for one in translations if one.hypotheses]
+    numbers = [number for number, one in enumerate(translations) if one.hypotheses]
+    drawn = [translations[number] for number in numbers]
     if not drawn:
         return f"{path}: not drawn, for there is no line with an output"
     if is_sound:
@@ -94,7 +104,13 @@ def draw_translations(
         )
     else:
         asked = [(one.source_ids, one.hypotheses[0], one.source) for one in drawn]
-        figure = _grid(_heat_maps(run, asked))
+        maps = _heat_maps(run, asked)
+        if _further_texts(run):
+            chosen = numbers[: len(drawn)]
+            others = {name: [texts[n] for n in chosen] for name, texts in further.items()}
+            _, outputs, sources = zip(*asked, strict=True)
+            maps = _with_further(run, maps, forced_outputs(run, sources, outputs, others))
+        figure = _grid(run, maps)
     try:
         with replacing(path) as temporary:
             save_figure(figure, temporary)
@@ -141,8 +157,9 @@ def _write(run: TrainedRun, split: Split, figure: Figure) -> None:
             save_figure(figure, path)
 
 
-def _grid(maps: Sequence[HeatMap]) -> Figure:
-    return heat_map_grid(that_fit_a_page(maps, _COLUMNS), _COLUMNS)
+def _grid(run: TrainedRun, maps: Sequence[HeatMap]) -> Figure:
+    columns = max(_COLUMNS, 1 + len(_further_texts(run)))
+    return heat_map_grid(that_fit_a_page(maps, columns), columns)
 
 
 def _heat_maps(
@@ -166,6 +183,29 @@ def _heat_map(
         hypothesis.vocabulary(run.target_vocabulary).tokens(hypothesis.tokens),
         source,
     )
+
+
+def _further_texts(run: TrainedRun) -> list[str]:
+    """Returns the names of the further sources that are read as texts."""
+    return [name for name in run.further_sources if name not in run.task.beside]
+
+
+def _with_further(run: TrainedRun, maps: Sequence[HeatMap], known: Split) -> list[HeatMap]:
+    """Puts beside the map of each output those of its attention to the further texts.
+
+    `known` has the outputs as its targets: what a search keeps is of the first source.
+    """
+    if not (names := _further_texts(run)):
+        return [*maps]
+    beside: list[HeatMap] = []
+    for index, (first, forced) in enumerate(zip(maps, forced_attention(run, known), strict=True)):
+        beside.append(first)
+        for name in names:
+            if name not in forced.further:
+                continue  # of an ensemble, there is the mean alone
+            weights = run.linking_heads(forced.further[name]).mean(0)
+            beside.append(HeatMap(weights, source_tokens(known, name, index), first.target, name))
+    return beside
 
 
 def _copy_map(attention: HeatMap, found: Origins) -> HeatMap:

@@ -57,7 +57,7 @@ def main() -> None:
     # Files first: the reader of the outputs may close the pipe, as `head` does.
     if plot:
         from attention_jax.analysis.pictures import draw_translations
-        cli.note(draw_translations(run, translations, plot))
+        cli.note(draw_translations(run, translations, plot, texts[1]))
     if weights:
         write_matrices(weights, run, translator.shown(translations), *texts)
     shown = {name: cli.value(name) for name in ("alignments", "explain")}

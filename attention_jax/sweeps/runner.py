@@ -114,7 +114,8 @@ def run_all(
     if changed := sorted({name for run in made for name in changed_own_files(run.facts())}):
         line.say(f"notice: changed since finished runs were made: {', '.join(changed)}")
     if not waiting:
-        line.say(f"All {len(runs)} runs are finished.")
+        several = len(runs) > 1
+        line.say(f"All {len(runs)} runs are finished." if several else "The run is finished.")
         return 0
     waiting[0].require_room()  # now, not after hours of training whose record cannot be kept
     line.say(f"{len(runs)} runs, {len(runs) - len(waiting)} finished; {jobs} at a time")

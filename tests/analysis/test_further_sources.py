@@ -1,20 +1,28 @@
 """Further sources: their attention has their own length, their own tokens and pages of its own."""
 
+import contextlib
 import dataclasses
 import json
 
 import jax
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from attention_jax import api
+from attention_jax.analysis import pictures
 from attention_jax.analysis.evaluation_request import EvaluationRequest, evaluate_as_asked
-from attention_jax.analysis.matrices import attention_matrices, write_matrices
+from attention_jax.analysis.matrices import (
+    attention_matrices,
+    forced_outputs,
+    write_matrices,
+)
 from attention_jax.analysis.self_attention import self_attention
 from attention_jax.analysis.views import DecodedRun, output_tokens
 from attention_jax.data.loading import build_task
 from attention_jax.data.pipeline import make_eval_batches
 from attention_jax.decoding.searcher import Hypothesis
+from attention_jax.decoding.translate import Translator
 from tests.plotting.viewer_data import page_data, view_weights
 from tests.training.two_sources import two_sources_run
 
@@ -97,6 +105,38 @@ def test_matrices_are_written_with_the_tokens_of_further_sources(translating, tm
     line = json.loads((tmp_path / "matrices.jsonl").read_text())
     assert line["further_tokens"] == {"second": [*tokens]}
     np.testing.assert_allclose(line["heads"]["attention/second"], weights, atol=1e-5)
+
+
+def test_every_source_is_drawn_beside_the_first(translating, tmp_path, monkeypatch):
+    """An empty line is left out, and those of other sources with it."""
+    run, split = translating
+    shown, drawn = [split.sources[1], "", split.sources[0]], []
+    second = [split.extras["second"][1], "", split.extras["second"][0]]
+    translations = Translator(run).translate(shown, {"second": second})
+
+    def grid(maps, columns):
+        drawn.extend(maps)
+        return Figure()
+
+    monkeypatch.setattr(pictures, "heat_map_grid", grid)
+    monkeypatch.setattr(pictures, "save_figure", lambda figure, path: None)
+    monkeypatch.setattr(pictures, "replacing", contextlib.nullcontext)
+    pictures.draw_translations(run, translations, tmp_path / "map.png", {"second": second})
+    assert [one.title for one in drawn] == [shown[0], "second", shown[2], "second"]
+    hypotheses = [one.hypotheses for one in translations if one.hypotheses]
+    for index, one in enumerate(drawn[1::2]):
+        [best], place = hypotheses[index], [0, 2][index]
+        known = forced_outputs(run, [shown[place]], [best], {"second": [second[place]]})
+        [forced] = attention_matrices(run, known)
+        assert [*one.source] == [*second[place].split(), "</s>"]
+        expected = forced.heads["attention/second"].mean(0)
+        np.testing.assert_allclose(one.weights, expected, atol=1e-5)
+    drawn.clear()
+    evaluation = dataclasses.replace(run.config.evaluation, num_heat_maps=2)
+    config = dataclasses.replace(run.config, evaluation=evaluation)
+    drawing = dataclasses.replace(run, config=config)
+    pictures.draw_attention(drawing, split.select([1, 0]), hypotheses)
+    assert [one.title for one in drawn] == [shown[0], "second", shown[2], "second"]
 
 
 @pytest.fixture(scope="module")

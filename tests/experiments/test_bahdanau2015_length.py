@@ -127,5 +127,5 @@ def test_smoke_program_trains_tabulates_and_skips(repository, python_environment
     page = tmp_path / "smoke_results" / f"{run.grid.name}.md"
     assert "Only 1 of 4 runs" in page.read_text()
     page.unlink()
-    assert "All 1 runs are finished" in program("--only=attention_short")
+    assert "The run is finished." in program("--only=attention_short")
     assert page.exists()

@@ -107,7 +107,7 @@ def test_what_was_made_with_another_file_is_said(extended, folder, tmp_path):
     sweep = ("sweep", f"--workdir={tmp_path / 'sweep'}")
     score = "--config.model.attention.name=cosine"
     ended = extended(*sweep, "--config=configs/quickstart.py:smoke", "--seeds=1", score, *QUICK)
-    name, finished = "layers/mechanisms/cosine.py", "All 1 runs are finished.\n"
+    name, finished = "layers/mechanisms/cosine.py", "The run is finished.\n"
     assert ended.code == 0 and f"{name} " in (tmp_path / "sweep" / "sweep.md").read_text()
     assert extended(*sweep).err == finished
     path = folder / name
