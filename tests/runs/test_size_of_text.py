@@ -1,5 +1,7 @@
 """Settings by the size of a text: what is chosen, what stays as it is given, and what is said."""
 
+import math
+
 import pytest
 from ml_collections import ConfigDict, config_dict
 
@@ -38,7 +40,7 @@ def test_the_sizes_that_models_were_tuned_at_keep_their_settings():
 
 
 def test_less_text_has_fewer_updates_and_subwords_and_more_dropout():
-    sizes = [suited(SizeOfText(n, 7 * n), ROWS) for n in (300, 1000, 6000, 30_000)]
+    sizes = [suited(SizeOfText(n, 7 * n), ROWS) for n in (1000, 2000, 6000, 30_000)]
     for field, is_rising in (
         ("schedule.warmup_steps", True), ("data.subwords.size", True),
         ("training.evaluate_every_steps", True), ("training.num_epochs", False),
@@ -47,7 +49,7 @@ def test_less_text_has_fewer_updates_and_subwords_and_more_dropout():
         values = [found[field] for found in sizes]
         assert values == sorted(values, reverse=not is_rising), field
     assert updates(1000, 7000) < updates(6000, 42_000) < updates(30_000, 210_000)
-    for n, found in zip((300, 1000, 6000, 30_000), sizes, strict=True):
+    for n, found in zip((1000, 2000, 6000, 30_000), sizes, strict=True):
         assert found["schedule.warmup_steps"] <= 0.11 * updates(n, 7 * n) + 1
         assert found["training.evaluate_every_steps"] < updates(n, 7 * n)
         assert found["model.output_dropout"] <= 0.5
@@ -68,17 +70,31 @@ def test_the_equations_by_hand():
 
 
 @pytest.mark.parametrize(
-    ("pairs", "rows", "updates"), [(1000, 16, 3420), (6000, 40, 3360), (30_000, 80, 3750)]
+    ("pairs", "rows", "updates"),
+    [(100, 16, 1212), (1000, 16, 1575), (6000, 40, 3360), (30_000, 80, 3750)],
 )
-def test_smaller_batches_give_small_texts_as_many_updates(pairs, rows, updates):
+def test_smaller_texts_are_read_in_smaller_batches(pairs, rows, updates):
     """Of a fifth of 30,000 pairs: 80 / sqrt(5) = 35.8 rows, rounded up to a multiple of 8."""
     found = suited(SizeOfText(pairs, 7 * pairs))
     assert found["data.batch_size"] == rows
-    assert found["training.num_epochs"] * pairs / rows == pytest.approx(updates, rel=0.01)
+    per_epoch = math.ceil(pairs / rows)
+    assert found["training.num_epochs"] * per_epoch == pytest.approx(updates, rel=0.01)
     assert found["schedule.warmup_steps"] == pytest.approx(updates / 10, rel=0.02)
     for fewest in (50, 10**6):
         assert suited(SizeOfText(fewest, 7 * fewest))["data.batch_size"] in (16, 80)
         assert suited(SizeOfText(fewest, 9), decoder="transformer")["data.batch_size"] == 128
+
+
+@pytest.mark.parametrize(
+    ("pairs", "epochs", "of_transformer"),
+    [(6000, 22.4, 67.1), (4800, 25.0, 75.0), (1000, 25.0, 164.3), (500, 50.0, 232.4),
+     (20, 387.3, 1161.9)],
+)  # fmt: skip
+def test_small_texts_are_read_at_most_25_times(pairs, epochs, of_transformer):
+    """Of fewer than 1,000 pairs, as often as makes 25,000 pairs."""
+    size = SizeOfText(pairs, 7 * pairs)
+    assert suited(size)["training.num_epochs"] == epochs
+    assert suited(size, decoder="transformer")["training.num_epochs"] == of_transformer
 
 
 def test_batches_in_tokens_have_as_many_rows(text):
