@@ -183,7 +183,8 @@ class ModelOutput:
         target token), `fertility` (how much attention each source token is expected to get),
         `reverse` (the `ModelOutput` of the other direction for `swap_sides(batch)`), `slots`
         (the `Slots` that attention is over; without them, slot s is token s of `source`),
-        `alignment` (the weights `B T S` of an aligner of its own), and of each further source NAME,
+        `alignment` (the weights `B T S` of an aligner of its own), `opposite_alignment` (those
+        `B S T` of a two-way aligner for the opposite direction), and of each further source NAME,
         `slots/NAME` and `attention/NAME` (its weights, `B T S`).
     """
 

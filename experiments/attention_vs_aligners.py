@@ -37,7 +37,7 @@ TITLE = "Attention against its teachers: word alignment"
 USAGE = """
 Compares word alignments of translation models, taught by the links of statistical aligners and
 untaught, with those aligners: AER on Multi30k in both directions and symmetrised, and BLEU; three
-seeds each. 30 runs. The aligners' own errors are those that experiments.aligner_error_rates keeps.
+seeds each. 36 runs. The aligners' own errors are those that experiments.aligner_error_rates keeps.
 
 usage: python -m experiments.attention_vs_aligners [--OPTION=VALUE ...]
 """
@@ -63,18 +63,28 @@ _HEAD = {
     "model.attention.score.attention_dim": 128,
     "model.decoder.alignment_head": 0,
 }
-_ALIGNERS = {"module": "alignment module", "full_context": "full-context aligner"}
+_ALIGNERS = {
+    "module": ("alignment module", {"model.aligner.name": "module"}),
+    "full_context": ("full-context aligner", {"model.aligner.name": "full_context"}),
+    "two_way": (
+        "full-context aligner of both ways",
+        {"model.aligner.name": "full_context", "model.aligner.two_way": True},
+    ),
+}
 
 
 def _aligner(name: str, method: str) -> Variant:
     """Returns a translator with an aligner of its own beside it, which a method's links teach."""
-    label = f"{_ALIGNERS[name]}, taught by {method}"
-    return Variant(label, {**_READ, "model.aligner.name": name, "data.alignment.method": method})
+    label, fields = _ALIGNERS[name]
+    overrides = {**_READ, **fields, "data.alignment.method": method}
+    return Variant(f"{label}, taught by {method}", overrides)
 
 
 SYSTEMS = {
     BASE: Variant("attention, untaught"),
     "full_context_agreement": _aligner("full_context", "agreement"),
+    "two_way_agreement": _aligner("two_way", "agreement"),
+    "two_way_spelling": _aligner("two_way", "spelling"),
     "full_context_spelling": _aligner("full_context", "spelling"),
     "head_spelling": Variant(
         "one of two heads, taught by spelling", {**_HEAD, "data.alignment.method": "spelling"}
@@ -92,15 +102,19 @@ ALIGNERS = "29k_"  # what the records of the aligners' errors on all pairs begin
 
 def make_grid(smoke: bool = False) -> Grid:
     """Returns all runs, or a few tiny ones on made-up data, of one direction."""
-    directions = MADE_UP if smoke else DIRECTIONS
+    cells = crossed(MADE_UP if smoke else DIRECTIONS, SYSTEMS)
+    # One run of a two-way aligner says both.
+    told = f"{REVERSE}.two_way"
+    cells = {name: cell for name, cell in cells.items() if not name.startswith(told)}
     return grid_of(
-        NAME, crossed(directions, SYSTEMS), "coverage_vs_supervised:multi30k", smoke,
+        NAME, cells, "coverage_vs_supervised:multi30k", smoke,
         after=("experiments.kit.attention_record", "experiments.kit.linked_words"),
         kept={
             sentence_measures.FILE: ("bleu", "aer"),
             linked_words.LINKS: None,
             linked_words.GOLD: None,
             linked_words.WEIGHTS: None,
+            linked_words.OPPOSITE: None,
         },
     )  # fmt: skip
 
@@ -155,11 +169,12 @@ def _measures(found: Mapping[str, Cells], direction: str) -> measure_tables.Foun
 
 
 def _joined(found: Mapping[str, Cells], how: str) -> measure_tables.Found:
-    """Counts the links of both directions' runs of a seed together, where both are there."""
+    """Counts the links of both directions of a seed together, of two runs or a two-way aligner."""
     joined = {}
     for system, runs in found.get(FORWARD, {}).items():
         opposite = {run.seed: run for run in found.get(REVERSE, {}).get(system, ())}
         pairs = [(run, opposite[run.seed]) for run in runs if run.seed in opposite]
+        pairs += [(run, None) for run in runs if not opposite and linked_words.is_two_way(run)]
         counts = [linked_words.symmetrized(*pair, how) for pair in pairs]
         known = [{"aer": each} for each in counts if each is not None]
         if known:

@@ -215,7 +215,7 @@ class GoldComparison:
       links: Gold links by the number of their pair.
       words: The words of every pair.
       forward: Attention of the run for every pair.
-      reverse: The same of a run of the opposite direction, or None.
+      reverse: The same of a run of the opposite direction, or of a two-way aligner; or None.
       shift: The step whose attention links a word, counted from the one that writes it; `linking`
         of `forward` and `reverse` is shifted by it.
     """
@@ -297,6 +297,8 @@ def compare_with_gold(
         backward = forced_words(reverse.run, opposite, words.swapped(), steps)
     steps = run.alignment_shift if shift is None else shift
     forward = forced_words(run, split, words, steps)
+    if backward is None and "opposite_alignment" in run.model.provides:
+        backward = [each.turned for each in forward]
     return GoldComparison(gold.links, words, forward, backward, steps)
 
 

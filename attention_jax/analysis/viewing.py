@@ -181,7 +181,8 @@ def _between_words(
         ]
         references |= {view.name: view.attentions(chosen, golds) for view in forced}
     if gold is not None and gold.reverse is not None:
-        view = ForcedView.reverse(f"{reverse_name}, reversed", gold.reverse)
+        name = reverse_name or runs[0].name  # of a two-way aligner
+        view = ForcedView.reverse(f"{name}, reversed", gold.reverse)
         references[view.name] = view.attentions(chosen, golds)
     return {**outputs, **references}
 

@@ -171,23 +171,28 @@ def _by_runs() -> Aligned:
         runs["reverse"] = reverse_run(runs["forward"])
     for flag, run in zip(("run", "reverse"), runs.values(), strict=False):
         check_aligning(run, flag)
-    chosen = _chosen([*runs], f"{cli.value('run')}: a run")
+    is_two_way = "reverse" not in runs and "opposite_alignment" in runs["forward"].model.provides
+    known, usual = (DIRECTIONS, GEOMETRIC_MEAN) if is_two_way else ([*runs], DEFAULT)
+    chosen = _chosen(known, f"{cli.value('run')}: a run", usual)
     directions, readers = directions_of(chosen), []
-    for direction in directions:
+    for direction in runs if is_two_way else directions:
         run, is_forward = runs[direction], direction == "forward"
         beside = {name: further[name] for name in run.further_sources}
         readers.append(linked_pairs(run, *(sides if is_forward else sides[::-1]), beside))
     links, scores = [], []
     for pairs in zip(*readers, strict=True):  # block by block, as weights of a whole text are large
-        links.append(joined(dict(zip(directions, pairs, strict=True)), chosen))
         scores.append([pair.mean_log_prob for pair in pairs])
+        if is_two_way:
+            [pair] = pairs
+            pairs = [pair if direction == "forward" else pair.turned for direction in directions]
+        links.append(joined(dict(zip(directions, pairs, strict=True)), chosen))
     return Aligned(links, lambda: [*zip(*scores, strict=True)])
 
 
-def _chosen(directions: Sequence[str], what: str) -> str:
+def _chosen(directions: Sequence[str], what: str, usual: str = DEFAULT) -> str:
     """Returns what is to be written: as asked, or both directions if there are both."""
     asked = cli.value("symmetrization")
-    chosen = asked or (DEFAULT if len(directions) == 2 else directions[0])
+    chosen = asked or (usual if len(directions) == 2 else directions[0])
     missing = [each for each in directions_of(chosen) if each not in directions]
     if missing:
         raise UserError(

@@ -42,11 +42,14 @@ class ForcedAttention:
         aligner where the model has one.
       heads: `H T S`, those of the decoder's own attention; None where its only head is `weights`.
       further: The same over the positions of each further source, by its name.
+      opposite: `S T`, the weights of target tokens for each source token; None but of a two-way
+        aligner. Column t is that of the step that predicts token t, as row t of the others.
     """
 
     weights: Float[np.ndarray, "T S"]
     heads: Float[np.ndarray, "H T S"] | None
     further: Mapping[str, Float[np.ndarray, "H T _"]] = dataclasses.field(default_factory=dict)
+    opposite: Float[np.ndarray, "S T"] | None = None
 
 
 def forced_attention(run: TrainedRun, split: Split) -> list[ForcedAttention]:
@@ -60,6 +63,7 @@ def forced_attention(run: TrainedRun, split: Split) -> list[ForcedAttention]:
             each["weights"],
             _heads_first(each["head_weights"]) if "head_weights" in each else None,
             {over[key]: _heads_first(array) for key, array in each.items() if key in over},
+            each["opposite_weights"].T if "opposite_weights" in each else None,
         )
         for each in of_pairs(run, split, functools.partial(_attend, run.model), over)
     ]
@@ -136,14 +140,18 @@ def kept_attention(output: ModelOutput, size: int) -> dict[str, Any]:
 
     Returns:
       `weights`, `B T S`, of the aligner where the model has one; and `head_weights`, `B T H S`, of
-      the decoder's attention, if there are several heads, or an aligner beside it.
+      the decoder's attention, if there are several heads, or an aligner beside it. Of a two-way
+      aligner also `opposite_weights`, `B T S`, of which each column is a distribution.
     """
     kept = {"weights": output.alignment}
     heads = weights_of_heads(output.attention)
     if heads.shape[-2] > 1 or "alignment" in output.outputs:
         kept["head_weights"] = heads
     slots = output.outputs.get("slots")
-    return {name: _of_positions(weights, slots, size) for name, weights in kept.items()}
+    kept = {name: _of_positions(weights, slots, size) for name, weights in kept.items()}
+    if (opposite := output.outputs.get("opposite_alignment")) is not None:
+        kept["opposite_weights"] = jnp.swapaxes(opposite, -1, -2)  # of slots that are positions
+    return kept
 
 
 def further_attention(output: ModelOutput, batch: Batch) -> dict[str, Array]:

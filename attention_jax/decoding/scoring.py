@@ -34,12 +34,14 @@ class ScoredPair:
         the config says.
       weights: Attention `T S` between its tokens and those of the source, EOS included on both
         sides; None where it was not asked for.
+      opposite: Of a two-way aligner, with attention, its weights `S T` of the opposite direction.
     """
 
     tokens: Int[np.ndarray, "T"]
     log_probs: Float[np.ndarray, "T"]
     score: float
     weights: Float[np.ndarray, "T S"] | None = None
+    opposite: Float[np.ndarray, "S T"] | None = None
 
     @property
     def log_prob(self) -> float:
@@ -184,16 +186,19 @@ class Scorer:
         self, split: Split, index: int, batch: NumpyBatch, arrays: Mapping[str, Any], row: int
     ) -> ScoredPair:
         length = int(batch["target_mask"][row].sum())
-        log_probs, weights = arrays["log_probs"][row, :length], None
-        if "weights" in arrays:
-            width = int(batch[f"{self._run.model.begins_from}_mask"][row].sum())
-            weights = arrays["weights"][row, :length, :width]
+        log_probs, both_ways = arrays["log_probs"][row, :length], [None, None]
+        for place, name in enumerate(("weights", "opposite_weights")):
+            if name in arrays:
+                width = int(batch[f"{self._run.model.begins_from}_mask"][row].sum())
+                both_ways[place] = arrays[name][row, :length, :width]
+        weights, turned = both_ways
+        opposite = None if turned is None else turned.T
         tokens = split.target_ids[index]
         # The end after a label is certain, and no target.
         log_probs = np.pad(log_probs, (0, len(tokens) - length))
         divisor = float(length_penalty(self._run.config.search, jnp.int32(len(tokens))))
         score = float(log_probs.sum(dtype=np.float64)) / divisor
-        return ScoredPair(tokens, log_probs, score, weights)
+        return ScoredPair(tokens, log_probs, score, weights, opposite)
 
 
 def _scored(
@@ -204,5 +209,5 @@ def _scored(
     found = {"log_probs": output.predictions.log_prob(jnp.asarray(batch["target"]))}
     if with_attention:
         kept = kept_attention(output, batch[model.begins_from].shape[1])
-        found["weights"] = kept["weights"]
+        found |= {name: kept[name] for name in kept if name != "head_weights"}
     return found

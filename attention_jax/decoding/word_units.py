@@ -43,11 +43,14 @@ class WordAttention:
       words: Weights with a row for each target word and a column for each source word.
       heads: The same of each head; empty where the mechanism has only one.
       shifted: The same of the step after each token, or before it; None without a shift.
+      opposite: Of a two-way aligner, weights with a row for each source word and a column for each
+        target word; else None.
     """
 
     words: WordWeights
     heads: Sequence[WordWeights]
     shifted: "WordAttention | None" = None
+    opposite: WordWeights | None = None
 
     @property
     def weights(self) -> Matrix:
@@ -58,6 +61,14 @@ class WordAttention:
     def linking(self) -> "WordAttention":
         """The attention that links words: the shifted one if there is a shift."""
         return self if self.shifted is None else self.shifted
+
+    @property
+    def turned(self) -> "WordAttention | None":
+        """That of a two-way aligner in the opposite direction; None of any other."""
+        if self.opposite is None:
+            return None
+        shifted = None if self.shifted is None else self.shifted.turned
+        return WordAttention(self.opposite, (), shifted)
 
 
 def split_words(
@@ -151,7 +162,11 @@ def in_words(
             heads = between.heads
             if heads is not None:
                 heads = np.stack([linking_weights(head, heads_shift) for head in heads])
-            other = ForcedAttention(linking_weights(between.weights, shift), heads)
+            opposite = between.opposite
+            if opposite is not None:
+                opposite = linking_weights(opposite.T, shift).T
+            weights = linking_weights(between.weights, shift)
+            other = ForcedAttention(weights, heads, opposite=opposite)
             merged = dataclasses.replace(merged, shifted=_merged(other, *tokens))
         found.append(merged)
     return found
@@ -169,7 +184,8 @@ def _of_text(forced: ForcedAttention, split: Split, index: int) -> ForcedAttenti
     if len(rows) == len(forced.weights):
         return forced
     heads = None if forced.heads is None else forced.heads[:, rows]  # H T S, rows of T
-    return ForcedAttention(forced.weights[rows], heads)
+    opposite = None if forced.opposite is None else forced.opposite[:, rows]
+    return ForcedAttention(forced.weights[rows], heads, opposite=opposite)
 
 
 def _side_words(
@@ -211,8 +227,9 @@ def _pieces(vocabulary: Vocabulary, text: str) -> list[str]:
 
 def _merged(forced: ForcedAttention, *tokens: list[list[int]]) -> WordAttention:
     """Merges attention between tokens, and that of every head, into attention between words."""
-    heads = () if forced.heads is None else forced.heads
+    heads, opposite = () if forced.heads is None else forced.heads, forced.opposite
     return WordAttention(
         WordWeights.of_tokens(forced.weights, *tokens),
         [WordWeights.of_tokens(head, *tokens) for head in heads],
+        opposite=None if opposite is None else WordWeights.of_tokens(opposite, *tokens[::-1]),
     )

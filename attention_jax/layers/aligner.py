@@ -41,10 +41,13 @@ class Aligner(abc.ABC):
         they are an alignment, whatever the decoder attends by, and know the token that was read.
       reads_ahead: Whether they depend on tokens after the one that was read. Then what a search has
         written is aligned when it is complete, in a second pass.
+      is_two_way: Whether it also says which token of the target each slot is linked to, as a model
+        of the opposite direction would.
     """
 
     is_separate: bool = False
     reads_ahead: bool = False
+    is_two_way: bool = False
 
     @property
     def parameters(self) -> Mapping[str, Parameter]:
@@ -67,6 +70,16 @@ class Aligner(abc.ABC):
           prepared: As in `align`.
         """
         return self.align(params, step, prepared)
+
+    def run_both_ways(
+        self, params: Params, step: Step, mask: Array, prepared: Any
+    ) -> tuple[Array, Array | None]:
+        """Returns the weights of the source's slots, and those of the target's steps.
+
+        The second are `B S T`, a distribution for each slot over the steps, of which step t stands
+        for the token that it has read; None where it says none.
+        """
+        return self.run(params, step, mask, prepared), None
 
     @abc.abstractmethod
     def align(self, params: Params, step: Step, prepared: Any) -> Array:

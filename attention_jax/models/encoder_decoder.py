@@ -110,6 +110,11 @@ def build(
         sources[0].encoder.output_dim, functions.feature_dim, config.target_embedding_dim
     ))  # fmt: skip
     model = EncoderDecoder(config, *sizes, sources, functions, readout, aligner)
+    if aligner.is_two_way and not model.encoder.keeps_positions:
+        raise ConfigError(
+            "config.model.aligner.two_way: expected False beside an encoder that merges positions, "
+            "found True"
+        )
     if aligner.is_separate and "alignment" not in model.provides:
         raise ConfigError(
             "config.model.aligner.name: expected 'attention' in a model that does not attend to "
@@ -221,6 +226,7 @@ class EncoderDecoder:
             "online": why_it_waits(self) is None,
             "shortlist": self.readout.takes_shortlist,
             "reads_ahead": self.aligner.reads_ahead,
+            "opposite_alignment": self.aligner.is_two_way,
         }
         taught = dict.fromkeys(attention.provides, "config.model.attention")
         taught |= {name: f"config.model.predictors.{name}" for name in self.config.predictors}

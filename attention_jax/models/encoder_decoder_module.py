@@ -109,7 +109,7 @@ class EncoderDecoderModule(nn.Module):
         # B ... -> B 1 ..., as `start` has it
         source, aligned = jax.tree.map(lambda leaf: leaf[:, None], prepared)
 
-        def write(before: Array) -> tuple[decoder.Decoded, Predictions, Any, Array]:
+        def write(before: Array) -> tuple[decoder.Decoded, Predictions, Any, tuple]:
             embedded = self._embed_target(before, call.fold(1))
             decoded = self.decoder.run(
                 memory, state, embedded, told=decoder.told(before), mask=mask,
@@ -121,14 +121,14 @@ class EncoderDecoderModule(nn.Module):
             step = Step(features, decoded.attention, table, source, word=embedded)
             predictions, attended = self.readout.run(self.tables, step, *known)
             step = step._replace(attention=attended)
-            weights = self.aligner.run(self._of_aligner, step, mask, aligned)
-            return decoded, predictions, attended, weights
+            both_ways = self.aligner.run_both_ways(self._of_aligner, step, mask, aligned)
+            return decoded, predictions, attended, both_ways
 
         if call.train and self.config.scheduled_sampling:
             _, written, *_ = write(before)
             rate = self.config.scheduled_sampling
             before = scheduled_inputs(before, written.log_probs(), rate, call.fold(5))
-        decoded, predictions, attended, weights = write(before)
+        decoded, predictions, attended, (weights, opposite) = write(before)
         if not target.shape[1]:  # no word is the last one; it counts as padding
             target, mask = jnp.pad(target, ((0, 0), (0, 1))), jnp.pad(mask, ((0, 0), (0, 1)))
         # No step comes after the last word to observe it: `remaining` is given it instead.
@@ -139,6 +139,8 @@ class EncoderDecoderModule(nn.Module):
         }
         if self.aligner.is_separate:
             outputs["alignment"] = weights
+        if opposite is not None:
+            outputs["opposite_alignment"] = opposite
         outputs |= self._layers(sources, decoded.outputs)
         coverage = self.decoder.remaining(
             memory, decoded.state, last, mask[:, -1], decoder.told(target[:, -1])

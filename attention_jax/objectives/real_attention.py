@@ -55,6 +55,14 @@ def real_alignment(output: ModelOutput, batch: Batch) -> Float[Array, "B T S"]:
     return _real(output.alignment, output, batch)
 
 
+def real_opposite(output: ModelOutput, batch: Batch) -> Float[Array, "B S T"] | None:
+    """Returns the weights of a two-way aligner for the opposite direction, likewise; or None."""
+    weights = output.outputs.get("opposite_alignment")
+    if weights is None:
+        return None
+    return jnp.swapaxes(_real(jnp.swapaxes(weights, -1, -2), output, batch), -1, -2)
+
+
 def _real(weights: Array, output: ModelOutput, batch: Batch) -> Float[Array, "B T S"]:
     real = batch["target_mask"][..., :, None] & slots_mask(output, batch)[..., None, :]
     return jnp.where(real, weights, 0.0)

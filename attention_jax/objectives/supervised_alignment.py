@@ -12,6 +12,7 @@ from attention_jax.objectives.alignment_rows import inherit, normalize, smooth
 from attention_jax.objectives.nll import token_count
 from attention_jax.objectives.real_attention import (
     real_alignment,
+    real_opposite,
     slots_linked,
     slots_mask,
     slots_with_words,
@@ -76,7 +77,9 @@ class Term:
     """Supervised attention, the objective `supervised_alignment`: config and computation.
 
     The links of `batch["links"]` become one distribution over the source for each target token:
-    even over several links, spread over neighbours if `smoothing` says so.
+    even over several links, spread over neighbours if `smoothing` says so. A two-way aligner is
+    also taught one over the target for each source token, even over its links; the loss then is the
+    mean of both ways.
 
     Attributes:
       weight: Factor of this term in the loss, lambda in the paper (0.3 there); the sum is divided
@@ -133,7 +136,15 @@ class Term:
 
     def total(self, output: ModelOutput, batch: Batch) -> Float[Array, ""]:
         """Returns the loss summed over the target tokens of which something is expected."""
-        expected, weights = self.expected(output, batch), real_alignment(output, batch)
+        total = self._compared(real_alignment(output, batch), self.expected(output, batch))
+        opposite = real_opposite(output, batch)
+        if opposite is None:
+            return total
+        links = jnp.swapaxes(self._links(output, batch), -1, -2)  # B S T
+        return (total + self._compared(opposite, normalize(links.astype(float)))) / 2
+
+    def _compared(self, weights: Array, expected: Array) -> Float[Array, ""]:
+        """Returns the sum of the losses of rows of which something is expected."""
         # A step that attends to nothing by design, as GNMT's first may, cannot be taught.
         expected = jnp.where(jnp.any(weights > 0, axis=-1, keepdims=True), expected, 0.0)
         asked = jnp.any(expected > 0, axis=-1, keepdims=True)
@@ -143,17 +154,21 @@ class Term:
 
     def expected(self, output: ModelOutput, batch: Batch) -> Rows:
         """Returns the attention that the links ask for; zero rows where they ask for none."""
-        # Words have inherited already, if they are to.
-        links = slots_linked(batch["links"], output)
-        if self.unaligned == "inherit":
-            links = inherit(links, batch["target_mask"])
-        # The row of EOS has no step after it: its links are not taught where they are read later.
-        links = _later(links, self.shift) & batch["target_mask"][..., None]
+        links = self._links(output, batch)
         rows = links.astype(float)
         if self.smoothing:
             slots = slots_mask(output, batch), slots_with_words(output, batch)
             rows = smooth(links, *slots, self.smoothing)
         return normalize(rows)
+
+    def _links(self, output: ModelOutput, batch: Batch) -> Bool[Array, "B T S"]:
+        """Returns what is linked, at the step that it teaches."""
+        # Words have inherited already, if they are to.
+        links = slots_linked(batch["links"], output)
+        if self.unaligned == "inherit":
+            links = inherit(links, batch["target_mask"])
+        # The row of EOS has no step after it: its links are not taught where they are read later.
+        return _later(links, self.shift) & batch["target_mask"][..., None]
 
 
 def _later(links: Bool[Array, "B T S"], steps: int) -> Bool[Array, "B T S"]:

@@ -9,9 +9,11 @@ from attention_jax.analysis.gold_links import GoldLinks, compare_with_gold
 from attention_jax.commands import cli
 from attention_jax.data.examples import Split
 from attention_jax.evaluation.aer import count_links
+from attention_jax.evaluation.alignment import links_from_weights
 from attention_jax.evaluation.pharaoh import Link, MarkedLinks, parse_lines
 from attention_jax.evaluation.symmetrization import symmetrize
 from attention_jax.evaluation.symmetrized_attention import agreed_links, product_links
+from attention_jax.evaluation.word_weights import WordWeights
 from attention_jax.runs.files import replacing
 from attention_jax.runs.load import TrainedRun, load_run, task_of
 from attention_jax.sweeps.grid import GridRun
@@ -27,9 +29,11 @@ usage: python -m experiments.kit.linked_words --workdir=DIRECTORY
 Writes links.test.txt.gz, the links that its attention or its aligner makes of the references, and
 gold.test.txt.gz, the gold ones, both as SOURCE-TARGET of the run's direction, a line for each pair
 that has gold links; no lines where ATTENTION_JAX_DATA has none of its languages. weights.test.npz
-has the weights between the words of these pairs, by the number of their line.
+has the weights between the words of these pairs, by the number of their line, and opposite.test.npz
+those of a two-way aligner in the opposite direction.
 """
 LINKS, GOLD, WEIGHTS = "links.test.txt.gz", "gold.test.txt.gz", "weights.test.npz"
+OPPOSITE = "opposite.test.npz"
 
 
 def main() -> None:
@@ -42,30 +46,41 @@ def main() -> None:
 
 def record(run: TrainedRun, split: Split, gold: GoldLinks | None) -> None:
     """Writes the links of a run, and the gold ones, of the pairs of a split that have such."""
-    found, marked, weights = [], [], {}
+    found, marked, weights, opposite = [], [], {}, {}
     if gold is not None:
         attention = compare_with_gold(run, split, gold).forward
         numbers = sorted(gold.links)
         words = [attention[number].linking.words for number in numbers]
-        found = [_line(each.links()) for each in words]
-        weights = {str(line): each.whole.astype(np.float32) for line, each in enumerate(words)}
+        found, weights = [_line(each.links()) for each in words], _kept(words)
+        turned = [attention[number].turned for number in numbers]
+        opposite = _kept([each.linking.words for each in turned if each is not None])
         marked = [_marked_line(gold.links[number]) for number in numbers]
     path = run.directory.path
     keep_lines(path / LINKS, found)
     keep_lines(path / GOLD, marked)
-    with replacing(path / WEIGHTS) as temporary, temporary.open("wb") as file:
-        np.savez_compressed(file, **weights)
+    for name, arrays in ((WEIGHTS, weights), (OPPOSITE, opposite)):
+        with replacing(path / name) as temporary, temporary.open("wb") as file:
+            np.savez_compressed(file, **arrays)
+
+
+def _kept(words: Sequence[WordWeights]) -> dict[str, np.ndarray]:
+    return {str(line): each.whole.astype(np.float32) for line, each in enumerate(words)}
 
 
 BY_WEIGHTS = {"product": product_links, "geometric_mean": agreed_links}
 
 
-def symmetrized(forward: GridRun, reverse: GridRun, method: str) -> SentenceMeasure | None:
+def is_two_way(run: GridRun) -> bool:
+    """Whether a finished run has aligned in the opposite direction, too."""
+    return run.keeps(OPPOSITE) and bool(run.arrays(OPPOSITE))
+
+
+def symmetrized(forward: GridRun, reverse: GridRun | None, method: str) -> SentenceMeasure | None:
     """Symmetrization: counts the links that two runs of opposite directions make together.
 
     Args:
       forward: A finished run, whose record has the gold links, too.
-      reverse: One of the opposite direction.
+      reverse: One of the opposite direction; None for what a two-way aligner says of it.
       method: One of `symmetrization.METHODS`, for the links of each, or one of `BY_WEIGHTS`.
 
     Returns:
@@ -74,13 +89,18 @@ def symmetrized(forward: GridRun, reverse: GridRun, method: str) -> SentenceMeas
     golds = _links(forward, GOLD)
     if not golds:
         return None
+    lines = [*map(str, range(len(golds)))]
+    opposite = forward.arrays(OPPOSITE) if reverse is None else reverse.arrays(WEIGHTS)
     if method in BY_WEIGHTS:
-        weights = [run.arrays(WEIGHTS) for run in (forward, reverse)]
-        lines = map(str, range(len(golds)))
-        both = [BY_WEIGHTS[method](*(each[line] for each in weights)) for line in lines]
+        weights = forward.arrays(WEIGHTS)
+        both = [BY_WEIGHTS[method](weights[line], opposite[line]) for line in lines]
     else:
         there = [each.sure for each in _links(forward, LINKS)]
-        back = [each.turned().sure for each in _links(reverse, LINKS)]
+        if reverse is None:
+            turned = (links_from_weights(opposite[line]) for line in lines)
+            back = [{(source, target) for target, source in links} for links in turned]
+        else:
+            back = [each.turned().sure for each in _links(reverse, LINKS)]
         both = [symmetrize(*pair, method) for pair in zip(there, back, strict=True)]
     counts = [count_links([links], [gold]) for links, gold in zip(both, golds, strict=True)]
     rows = [(each.links, each.sure, each.sure_hits, each.possible_hits) for each in counts]

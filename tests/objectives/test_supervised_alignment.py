@@ -52,6 +52,42 @@ def test_golden(fields, expected):
     assert term.count(batch) == 3
 
 
+BOTH = [("writes", "cross_entropy"), ("reads", "squared_error")]
+
+
+@pytest.mark.parametrize(("step", "loss"), BOTH)
+def test_a_two_way_aligner_is_taught_in_both_directions(step, loss):
+    """The mean of both: each source token's weights are told its own links, as in the transpose."""
+    rng, term = np.random.default_rng(0), Term(loss=loss, unaligned="ignore", step=step)
+    links = rng.random((2, 4, 3)) < 0.4
+    links[1, 3:] = links[1, :, 2:] = False
+    batch = batch_of(links, [4, 3], [3, 2])
+    weights, opposite = (rng.dirichlet(np.ones(n), (2, m)) for n, m in ((3, 4), (4, 3)))
+    weights[1, :, 2:] = opposite[1, 2:] = opposite[1, :, 3:] = np.nan
+    weights[1, 3:] = np.nan
+    taught = np.zeros_like(links) if step == "reads" else links
+    if step == "reads":
+        taught[:, 1:] = links[:, :-1]
+    totals = []
+    for found, wanted in ((weights, taught), (opposite, taught.transpose(0, 2, 1))):
+        total = 0.0
+        for row, lengths in enumerate(((4, 3), (3, 2)) if found is weights else ((3, 4), (2, 3))):
+            for k in range(lengths[0]):
+                told = wanted[row, k, : lengths[1]].astype(float)
+                if told.any():
+                    expected, said = told / told.sum(), found[row, k, : lengths[1]]
+                    total += (
+                        -np.sum(expected * np.log(said + 1e-9)) if loss == "cross_entropy"
+                        else 0.5 * np.sum((said - expected) ** 2)
+                    )  # fmt: skip
+        totals.append(total)
+    output = output_of(weights)
+    one_way = term.total(output, batch)
+    np.testing.assert_allclose(one_way, totals[0], rtol=1e-5)
+    both = ModelOutput(None, output.attention, {"opposite_alignment": jnp.asarray(opposite)})
+    np.testing.assert_allclose(term.total(both, batch), np.mean(totals), rtol=1e-5)
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_step_that_attends_to_nothing_is_asked_for_nothing(loss):
     term = Term(loss=loss, unaligned="ignore")

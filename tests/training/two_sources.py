@@ -1,6 +1,7 @@
 """Untrained runs of two sources, of which the second is the longer one."""
 
 from pathlib import Path
+from typing import Any
 
 from attention_jax.data.loading import TaskData
 from attention_jax.layers.aligner import ALIGNERS
@@ -30,6 +31,7 @@ def two_sources_run(
     transformer: bool = True,
     alone: bool = False,
     aligner: str = "attention",
+    **fields: Any,
 ) -> tuple[TrainedRun, TaskData]:
     """Returns a run over the lines of `write_text` and, beside them, those of `further_lines`.
 
@@ -39,6 +41,7 @@ def two_sources_run(
       transformer: Whether it is a Transformer; otherwise its decoder is recurrent.
       alone: Whether its model reads the first source alone.
       aligner: What says the links; other than attention, it is taught at the step that reads.
+      **fields: Of the aligner.
     """
     folder.parent.mkdir(exist_ok=True)
     source, target = write_text(folder.parent, number)
@@ -60,7 +63,7 @@ def two_sources_run(
     }
     objectives = {"nll": {}}
     if aligner != "attention":
-        model["aligner"] = small(ALIGNERS.config(aligner))
+        model["aligner"] = {**small(ALIGNERS.config(aligner)), **fields}
         objectives["supervised_alignment"] = {"step": "reads"}
         data["alignment"] = {"method": "ibm1"}
     config = from_config_dict({

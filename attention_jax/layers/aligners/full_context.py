@@ -6,8 +6,14 @@
 
 of the embedded target tokens e, BOS first, and of the annotations h. The row of a token knows the
 token and what follows it, and is its alignment, which `supervised_alignment` teaches with step
-`reads`. No gradient goes further than to the matrices and the two BiGRUs: the translator learns
-beside the aligner as without it, but for the clipping of gradients, whose norm is of both.
+`reads`. As a score belongs to both words alike, it can say the opposite direction's alignment, too:
+
+  beta[s] = softmax_t z[t, s]
+
+so that one model finds the links on which both directions agree, sqrt(alpha[t, s] beta[s, t]), as
+two models do (`symmetrized_attention.agreed_links`). No gradient goes further than to the matrices
+and the two BiGRUs: the translator learns beside the aligner as without it, but for the clipping of
+gradients, whose norm is of both.
 """
 
 import dataclasses
@@ -42,11 +48,13 @@ class Config:
       name: The aligner.
       hidden_dim: Depth of the hidden state of each direction of both BiGRUs.
       attention_dim: d, depth of what is compared.
+      two_way: Whether beta is computed, and taught, too.
     """
 
     name: str = setting("full_context")
     hidden_dim: int = setting(128, at_least=1)
     attention_dim: int = setting(256, at_least=1)
+    two_way: bool = setting(False)
 
 
 def build(config: Config, sizes: AlignerSizes) -> "FullContextAligner":
@@ -76,6 +84,11 @@ class FullContextAligner(Aligner):
     reads_ahead = True
 
     @property
+    def is_two_way(self) -> bool:
+        """Whether the opposite direction's weights are computed, too."""
+        return self.config.two_way
+
+    @property
     def parameters(self) -> Mapping[str, Any]:
         """The two readers, each with the matrices of what it says and of what it has read."""
         depth = self.config.attention_dim
@@ -94,10 +107,24 @@ class FullContextAligner(Aligner):
 
     def run(self, params: Params, step: Step, mask: Array, prepared: Any) -> Array:
         """Returns the weights of each token's row, from all tokens."""
-        keys, slots = prepared  # B 1 S d, B 1 S
+        return masked_softmax(self._scores(params, step, mask, prepared), prepared[1])
+
+    def run_both_ways(
+        self, params: Params, step: Step, mask: Array, prepared: Any
+    ) -> tuple[Array, Array | None]:
+        """Returns alpha, and beta if it is asked for, each a softmax of the same scores."""
+        scores, slots = self._scores(params, step, mask, prepared), prepared[1]
+        alpha = masked_softmax(scores, slots)
+        if not self.is_two_way:
+            return alpha, None
+        # B S T, of real slots alone
+        beta = masked_softmax(jnp.swapaxes(scores, -1, -2), mask[:, None])
+        return alpha, jnp.where(jnp.swapaxes(slots, -1, -2), beta, 0)
+
+    def _scores(self, params: Params, step: Step, mask: Array, prepared: Any) -> Array:
+        keys, _ = prepared  # B 1 S d, B 1 S
         queries = _read(self.target, params["target"], step.word, mask)
-        scores = jnp.einsum("btd,bsd->bts", queries, keys[:, 0]) / math.sqrt(keys.shape[-1])
-        return masked_softmax(scores, slots)
+        return jnp.einsum("btd,bsd->bts", queries, keys[:, 0]) / math.sqrt(keys.shape[-1])
 
     def align(self, params: Params, step: Step, prepared: Any) -> Array:
         """Returns the weights of the decoder's attention, as what follows is not written yet."""

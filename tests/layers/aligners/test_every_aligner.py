@@ -23,15 +23,17 @@ from tests.quick import quick_jit
 from tests.teacher_forcing import rescored
 
 SEPARATE = [name for name in ALIGNERS if name != "attention"]
+FIELDS = {"two_way": {"name": "full_context", "two_way": True}}
 TAUGHT = build_objective(
     {"nll": {}, "supervised_alignment": {"step": "reads", "unaligned": "ignore"}}
 )
-every_aligner = pytest.mark.parametrize("name", SEPARATE)
+every_aligner = pytest.mark.parametrize("name", [*SEPARATE, *FIELDS])
 
 
 def parts(name):
     """The fields of an aligner, with all sizes small."""
-    return {"aligner": small(ALIGNERS.config(name))}
+    fields = FIELDS.get(name, {"name": name})
+    return {"aligner": {**small(ALIGNERS.config(fields["name"])), **fields}}
 
 
 @functools.cache
@@ -122,6 +124,29 @@ def test_links_teach_the_aligner_alone(name):
     assert any(np.any(each) for each in jax.tree.leaves(of_words))
 
 
+@pytest.mark.parametrize("name", FIELDS)
+def test_a_row_alone_has_the_opposite_weights_that_it_has_in_its_batch(name):
+    """Of each real slot a distribution over the real steps; padding has none and counts nothing."""
+    model, params, given = case(name)
+    apply = quick_jit(model.apply)
+    together = np.asarray(apply(params, given).outputs["opposite_alignment"])
+    for row in ALONE:
+        found = apply(params, alone(given, row)).outputs["opposite_alignment"][0]
+        slots, size = int(given["source_mask"][row].sum()), TARGET_LENGTHS[row]
+        np.testing.assert_allclose(
+            found[:slots, :size], together[row, :slots, :size], rtol=1e-4, atol=1e-5
+        )
+        np.testing.assert_allclose(together[row, :slots].sum(-1), 1 if size else 0, rtol=1e-5)
+        assert not together[row, slots:].any() and not together[row, :, size:].any()
+    assert "opposite_alignment" in model.provides
+    one_way, params, _ = case("full_context")
+    assert "opposite_alignment" not in {*one_way.provides, *apply_once(one_way, params).outputs}
+
+
+def apply_once(model, params):
+    return quick_jit(model.apply)(params, batch())
+
+
 @every_aligner
 def test_an_aligner_is_an_alignment_whatever_the_decoder_attends_by(name):
     plain = build("concatenation", "bahdanau")
@@ -202,7 +227,11 @@ def runs(launch, tmp_path_factory):
         "--config.objectives.supervised_alignment.step=reads",
         "--config.data.alignment.method=ibm1",
     )  # fmt: skip
-    aligners = {name: (*taught, f"--config.model.aligner.name={name}") for name in SEPARATE}
+    aligners = {
+        name: (*taught, *(f"--config.model.aligner.{field}={value}"
+                          for field, value in FIELDS.get(name, {"name": name}).items()))
+        for name in (*SEPARATE, *FIELDS)
+    }  # fmt: skip
     for name, more in {"plain": (), **aligners}.items():
         ended = launch("train", *common, f"--workdir={folder / name}", *more)
         assert ended.code == 0, ended.err
@@ -224,3 +253,33 @@ def test_the_aligner_learns_to_align(name, runs):
     train = [line for line in map(json.loads, lines) if line["split"] == "train"]
     first, last = (line["loss/supervised_alignment"] for line in (train[0], train[-1]))
     assert last < 0.5 * first
+
+
+def test_a_two_way_aligner_links_both_directions(runs, launch, tmp_path):
+    """Each digit with its name, read backwards; one run says what two would."""
+    numbers = ["1 2 3", "7 4", "5 0 9 8"]
+    texts = {"source": numbers, "target": [
+        " ".join(NAMES[int(digit)] for digit in reversed(number.split())) for number in numbers
+    ]}  # fmt: skip
+    for side, lines in texts.items():
+        (tmp_path / side).write_text("".join(f"{line}\n" for line in lines))
+    given = [f"--{side}={tmp_path / side}" for side in texts]
+    output, scores = tmp_path / "links", tmp_path / "scores"
+
+    def links(*options):
+        written = f"--output={output}", f"--scores={scores}"
+        run = f"--run={runs / 'two_way'}"
+        ended = launch("align", "apply", run, *given, *written, *options)
+        assert ended.code == 0, ended.err
+        assert [len(line.split()) for line in scores.read_text().splitlines()] == [1] * 3
+        return [{*line.split()} for line in output.read_text().splitlines()]
+
+    usual = links()
+    assert usual == links("--symmetrization=geometric-mean")
+    union, both = links("--symmetrization=union"), links("--symmetrization=intersection")
+    one, other = links("--symmetrization=forward"), links("--symmetrization=reverse")
+    for k, number in enumerate(numbers):
+        count = len(number.split())
+        gold = {f"{place}-{count - 1 - place}" for place in range(count)}
+        assert len(gold & usual[k]) >= count - 1 and usual[k] <= union[k]
+        assert union[k] == one[k] | other[k] and both[k] == one[k] & other[k]

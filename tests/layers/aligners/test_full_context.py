@@ -39,15 +39,17 @@ def test_against_numpy():
     """In float64, pair after pair without padding; what stands at padding counts nothing."""
     rng, (rows, steps, slots) = np.random.default_rng(0), (2, 3, 4)
     sizes = AlignerSizes(memory_dim=6, feature_dim=7, embedding_dim=8)
-    aligner = ALIGNERS.find("full_context").build(CONFIG(hidden_dim=3, attention_dim=5), sizes)
+    config = CONFIG(hidden_dim=3, attention_dim=5, two_way=True)
+    aligner = ALIGNERS.find("full_context").build(config, sizes)
     params = jax.tree.map(lambda each: rng.normal(size=each.shape), dict(aligner.parameters))
     words, annotations = rng.normal(size=(rows, steps, 8)), rng.normal(size=(rows, slots, 6))
     target_lengths, source_lengths = (3, 2), (4, 2)
-    expected = np.zeros((rows, steps, slots))
+    expected, opposite = np.zeros((rows, steps, slots)), np.zeros((rows, slots, steps))
     for row, (length, size) in enumerate(zip(target_lengths, source_lengths, strict=True)):
         queries = contextual(params["target"], words[row, :length])
         keys = contextual(params["source"], annotations[row, :size])
         expected[row, :length, :size] = softmax(queries @ keys.T / np.sqrt(5))
+        opposite[row, :size, :length] = softmax(keys @ queries.T / np.sqrt(5))
     words[1, 2:], annotations[1, 2:] = np.nan, np.nan
     masks = [np.arange(size) < np.array(lengths)[:, None]
              for size, lengths in ((steps, target_lengths), (slots, source_lengths))]  # fmt: skip
@@ -57,3 +59,6 @@ def test_against_numpy():
     step = Step(jnp.zeros((rows, steps, 7)), None, None, None, word=words)
     found = np.asarray(aligner.run(params, step, jnp.asarray(masks[0]), prepared))
     np.testing.assert_allclose(found[masks[0]], expected[masks[0]], rtol=1e-4, atol=1e-6)
+    both = aligner.run_both_ways(params, step, jnp.asarray(masks[0]), prepared)
+    np.testing.assert_array_equal(both[0], found)
+    np.testing.assert_allclose(both[1], opposite, rtol=1e-4, atol=1e-6)
