@@ -36,7 +36,8 @@ class AttentionMatrices:
         an aligner of its own (`model.aligner`), what that says.
       heads: Weights of every layer and head by the path of the layer: `attention`, `H T S`, where
         cross-attention has several heads (of several layers side by side), or an aligner beside it;
-        `attention/NAME`, `H T _`, to the further source NAME; self-attention, `H N N`.
+        `attention/NAME`, `H T _`, to the further source NAME; `opposite_alignment`, `1 S T`, of a
+        two-way aligner; self-attention, `H N N`.
       further_tokens: The tokens of each further source, EOS last, by its name.
     """
 
@@ -59,6 +60,8 @@ def attention_matrices(run: TrainedRun, split: Split) -> list[AttentionMatrices]
         if forced.heads is not None:
             heads[CROSS_ATTENTION] = forced.heads
         heads |= {f"{CROSS_ATTENTION}/{name}": each for name, each in forced.further.items()}
+        if forced.opposite is not None:
+            heads["opposite_alignment"] = forced.opposite[None]
         found.append(
             AttentionMatrices(
                 source_tokens(split, SOURCE.name, index), split.target_tokens(index),

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from attention_jax.analysis.gold_links import GoldLinks, compare_with_gold
+from attention_jax.analysis.matrices import attention_matrices
 from attention_jax.data.pipeline import make_eval_batches
 from attention_jax.decoding.attention_aligner import linked_pairs
 from attention_jax.decoding.forced_decoding import forced_attention
@@ -46,6 +47,8 @@ def test_forced_decoding_has_the_weights_of_both_directions(world):
                 np.testing.assert_allclose(forced[index].opposite.sum(-1), 1, rtol=1e-5)
     words = forced_words(run, split, split_words(split), run.alignment_shift)
     assert run.alignment_shift == 1
+    for one, each in zip(attention_matrices(run, split), forced, strict=True):
+        np.testing.assert_array_equal(one.heads["opposite_alignment"], each.opposite[None])
     for one, each in zip(words, forced, strict=True):
         expected = between_words(np.float64(each.opposite))
         np.testing.assert_allclose(one.turned.linking.weights, expected, atol=1e-6)
@@ -81,7 +84,7 @@ def test_gold_links_are_compared_with_both_directions(world):
 
 def test_positions_that_an_encoder_merges_are_refused():
     aligner = {"name": "full_context", "hidden_dim": 3, "attention_dim": 5}
-    for encoder in ("pyramidal", "convolutional_pyramid"):
+    for encoder in ("pyramidal", "gated_convolutional"):
         build(encoder, "luong", aligner=aligner)
         with pytest.raises(ConfigError, match="aligner.two_way: expected False beside an encoder"):
             build(encoder, "luong", aligner={**aligner, "two_way": True})
