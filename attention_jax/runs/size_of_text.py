@@ -41,9 +41,9 @@ class _Tuned:
 
 
 # In batches as small as these, the validation loss of the recurrent model is lowest after twelve
-# epochs of 1,000 pairs, and after fourteen of 6,000.
+# epochs of 1,000 pairs, and after fourteen of 6,000, when the rate has not fallen far yet.
 _FEW_PAIRS = 1000
-_RECURRENT = _Tuned(10.0, 15.0, 400, (16, 80))
+_RECURRENT = _Tuned(10.0, 20.0, 400, (16, 80))
 _TRANSFORMER = _Tuned(30.0, math.inf, 800, (128, 128))
 _TRANSFORMERS = ("transformer", "merged_transformer")
 _MULTIPLE = 8  # of rows, so that devices can share a batch evenly
@@ -99,7 +99,7 @@ def suited(
     """Settings by size: returns what suits a text, by the paths of the config's fields.
 
       rows = 80 sqrt(pairs / 30000), rounded up to a multiple of 8, from 16 to 80
-      epochs = 10 sqrt(30000 / pairs), at most 15 or 15000 / pairs, of larger batches as many more
+      epochs = 10 sqrt(30000 / pairs), at most 20 or 20000 / pairs, of larger batches as many more
       updates = epochs pairs / rows
       warm-up = updates / 10, at most 400, of a shorter training of its own updates
       subwords = words / 16, from 500 to 8000

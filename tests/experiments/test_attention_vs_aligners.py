@@ -79,10 +79,15 @@ def test_links_of_both_directions_are_counted_together(runs):
     assert measure.counts.tolist() == [[1, 2, 1, 1], [1, 1, 0, 0]]
 
 
+@pytest.mark.parametrize("two_way", [True, False])
 @pytest.mark.parametrize("has_gold", [True, False])
-def test_links_and_weights_of_pairs_with_gold_links_are_kept(tmp_path, monkeypatch, has_gold):
+def test_links_and_weights_of_pairs_with_gold_links_are_kept(
+    tmp_path, monkeypatch, has_gold, two_way
+):
     weights = WordWeights.of(np.array([[0.25, 0.75], [1.0, 0.0]]))
-    attention = SimpleNamespace(linking=SimpleNamespace(words=weights))
+    opposite = WordWeights.of(np.array([[0.5, 0.5], [0.0, 1.0]]))
+    turned = SimpleNamespace(linking=SimpleNamespace(words=opposite)) if two_way else None
+    attention = SimpleNamespace(linking=SimpleNamespace(words=weights), turned=turned)
     compared = SimpleNamespace(forward=[None, attention, None])
     monkeypatch.setattr(linked_words, "compare_with_gold", lambda *_: compared)
     gold = GoldLinks({1: marked_links([(1, 0)], [(0, 1)])}) if has_gold else None
@@ -94,6 +99,31 @@ def test_links_and_weights_of_pairs_with_gold_links_are_kept(tmp_path, monkeypat
     assert {name: each.tolist() for name, each in arrays.items()} == (
         {"0": weights.whole.tolist()} if has_gold else {}
     )
+    arrays = kept_arrays(tmp_path / linked_words.OPPOSITE, "weights")
+    assert {name: each.tolist() for name, each in arrays.items()} == (
+        {"0": opposite.whole.tolist()} if has_gold and two_way else {}
+    )
+
+
+@pytest.mark.parametrize(
+    ("how", "counts"),
+    [("union", [[4, 2, 2, 3], [1, 1, 1, 1]]), ("product", [[2, 2, 1, 2], [1, 1, 1, 1]]),
+     ("geometric_mean", [[2, 2, 1, 2], [1, 1, 1, 1]])],
+)  # fmt: skip
+def test_a_run_of_a_two_way_aligner_is_joined_with_itself(runs, tmp_path, how, counts):
+    """Its own direction links 0-0, 1-1 and 2-2, the opposite one 0-0, 1-2 and 2-2."""
+    [run] = [
+        each for each in experiment.make_grid().runs(tmp_path / "others", tmp_path / "two")
+        if each.name == "en_de.two_way_spelling/seed0"
+    ]  # fmt: skip
+    opposite = np.float32([[1, 0, 0], [0, 0, 1], [0, 0, 1]])
+    arrays = {**WEIGHTS, linked_words.OPPOSITE: {"0": opposite, "1": np.eye(1)}}
+    record = made_record(run, arrays=arrays)
+    write_records([run], [dataclasses.replace(record, lines=of_links(["0-0 1-1 2-2", "0-0"]))])
+    assert linked_words.is_two_way(run) and not linked_words.is_two_way(runs[0])
+    found = experiment._joined({experiment.FORWARD: {"two_way_spelling": [run]}}, how)
+    assert found["two_way_spelling"][0]["aer"].counts.tolist() == counts
+    assert not any(name.startswith("de_en.two_way") for name in experiment.make_grid().cells)
 
 
 @pytest.mark.parametrize("how", ["product", "geometric_mean"])
