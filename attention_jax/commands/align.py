@@ -13,8 +13,7 @@ train: one tokenised sentence a line; every line gets links 0-0 1-2, source-targ
   --model           keeps what is learnt in a file, for apply; then --output may be left out
 apply: links other texts with a --model, or with the attention of a trained --run (DIRECTORY;
                     --reverse=DIRECTORY is one of the opposite direction, --source=fr=FILE a further
-                    source); --order; --symmetrization, of two runs or a two-way aligner also
-                    geometric-mean of weights
+                    source); --order; --symmetrization, also geometric-mean of both ways' weights
   --scores          file for log p of each line by word, in the directions used, for filtering; then
                     --output may be left out
 symmetrize:
