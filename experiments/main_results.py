@@ -119,7 +119,10 @@ def _small_text() -> tuple[str, str, str]:
         f"{small_text.duration(cells[cell])} minutes"
         for cell in map(str, small_text.SIZES)
     )
-    runs = [run for cell in map(str, small_text.SIZES) for run in cells[cell]]
+    runs = [
+        run for cell in map(str, small_text.SIZES)
+        for run in small_text.with_all_cores(cells[cell])
+    ]  # fmt: skip
     cores = " or ".join(sorted({str(run.facts()["hardware"]["cpus"]) for run in runs}))
     what = f"One's own text by the printed command, on {cores} CPU cores, with attention maps"
     return what, "; ".join(numbers), f"{small_text.NAME}.md"

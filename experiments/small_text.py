@@ -131,7 +131,13 @@ def bleu(runs: Sequence[GridRun]) -> str:
 
 def duration(runs: Sequence[GridRun]) -> str:
     """Returns mean and deviation of the minutes from the command to the end of the evaluation."""
-    return tables.spread([minutes(run.facts()) for run in runs], 1)
+    return tables.spread([minutes(run.facts()) for run in with_all_cores(runs)], 1)
+
+
+def with_all_cores(runs: Sequence[GridRun]) -> list[GridRun]:
+    """Returns the runs whose time says something: none that shared the cores with another."""
+    cores = [run.facts().get("hardware", {}).get("cpus", 1) for run in runs]
+    return [run for run, own in zip(runs, cores, strict=True) if own == max(cores)]
 
 
 if __name__ == "__main__":
