@@ -115,8 +115,8 @@ def _small_text() -> tuple[str, str, str]:
     """Returns the row on one's own text: what to expect, and after how long, by its size."""
     cells = by_cell(_finished(small_text))
     numbers = (
-        f"BLEU {small_text.bleu(cells[cell])} of {int(cell):,} pairs in "
-        f"{small_text.duration(cells[cell])} minutes"
+        f"BLEU {small_text.bleu(cells[cell])} of {int(cell):,} pairs, minutes: "
+        f"{small_text.duration(cells[cell])}"
         for cell in map(str, small_text.SIZES)
     )
     runs = [

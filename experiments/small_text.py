@@ -130,8 +130,13 @@ def bleu(runs: Sequence[GridRun]) -> str:
 
 
 def duration(runs: Sequence[GridRun]) -> str:
-    """Returns mean and deviation of the minutes from the command to the end of the evaluation."""
-    return tables.spread([minutes(run.facts()) for run in with_all_cores(runs)], 1)
+    """Returns mean and deviation of the minutes from the command to the evaluation, and on what."""
+    timed = with_all_cores(runs)
+    spent = tables.spread([minutes(run.facts()) for run in timed], 1)
+    on = {run.facts().get("hardware", {}).get("processor", "") for run in timed}
+    # Of "Intel(R) Xeon(R) Processor (AVX-512)" the maker and the name.
+    short = (name.partition(" (")[0].removesuffix(" Processor").replace("(R)", "") for name in on)
+    return f"{spent} ({' or '.join(sorted(short))})"
 
 
 def with_all_cores(runs: Sequence[GridRun]) -> list[GridRun]:

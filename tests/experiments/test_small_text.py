@@ -75,7 +75,8 @@ def finished(tmp_path, numpy_rng):
         # The later seeds ran beside one another, and took longer.
         ended = "10:12:30" if run.seed == 0 else "10:21:30"
         facts = {"started": [began], "finished": f"2026-01-01T{ended}+00:00",
-                 "hardware": {"cpus": 1 + (run.seed == 0)}}  # fmt: skip
+                 "hardware": {"cpus": 1 + (run.seed == 0),
+                              "processor": "Intel(R) Xeon(R) Processor (AVX-512)"}}  # fmt: skip
         records.append(made_record(run, arrays=arrays, curves=curves, facts=facts, bleu=13.0))
     archive.add(runs[0].records, records)
     return grid, runs
@@ -87,7 +88,10 @@ def test_the_page_compares_settings_by_hand_with_the_printed_command(
     monkeypatch.setattr(seeds, "RESAMPLES", 100)
     page, picture = experiment.write_report(*finished, tmp_path)
     text = page.read_text()
-    row = "| 1,000 | as printed | 3 | 400 | 12.5 | 13.00 ± 0.00 | 8.00 ± 0.00 | 0.31 ± 0.00 |"
+    row = (
+        "| 1,000 | as printed | 3 | 400 | 12.5 (Intel Xeon) | 13.00 ± 0.00 | 8.00 ± 0.00 |"
+        " 0.31 ± 0.00 |"
+    )
     assert row in text and "| 6,000 | batches of 80, 40 epochs | 3 | 400 |" in text
     start = "| 6,000 | batches of 80, 40 epochs | +"
     (tested,) = [line for line in text.splitlines() if line.startswith(start)]
