@@ -10,7 +10,7 @@ from attention_jax.decoding.alignments import word_weights
 from attention_jax.decoding.scoring import ScoredPair, Scorer, given_pairs
 from attention_jax.decoding.searcher import Hypothesis
 from attention_jax.evaluation.alignment import Links
-from attention_jax.evaluation.attention_alignment import linking_weights
+from attention_jax.evaluation.attention_alignment import shifted
 from attention_jax.evaluation.word_weights import WordWeights
 from attention_jax.runs.load import TrainedRun
 
@@ -20,8 +20,9 @@ class LinkedPair(NamedTuple):
 
     Attributes:
       weights: Those that link its words.
-      opposite: Of a two-way aligner, those of the opposite direction, a row for each source word.
       mean_log_prob: log p(target | source) by token, EOS included; natural logarithm.
+      opposite: Of a two-way aligner, the weights of the opposite direction, a row for each source
+        word.
     """
 
     weights: WordWeights
@@ -94,7 +95,7 @@ def _opposite_of_pair(
         return None
     written = extended(run.target_vocabulary, split.own_words[index])
     source = split.source_ids[index], split.sources[index]
-    weights = linking_weights(pair.opposite.T, run.alignment_shift).T
+    weights = shifted(pair.opposite, run.alignment_shift, "source")
     return WordWeights.of_tokens(
         weights, word_pieces(written, pair.tokens), word_pieces(run.source_vocabulary, *source)
     )

@@ -14,7 +14,7 @@ from attention_jax.data.text.vocabulary import Vocabulary
 from attention_jax.data.text.words import pieces_in_words
 from attention_jax.decoding.forced_decoding import ForcedAttention, forced_attention
 from attention_jax.errors import UserError
-from attention_jax.evaluation.attention_alignment import linking_weights
+from attention_jax.evaluation.attention_alignment import linking_weights, shifted
 from attention_jax.evaluation.word_weights import WordWeights
 from attention_jax.runs.load import TrainedRun, shift_of_heads
 from attention_jax.spaced_words import spaced_words
@@ -164,7 +164,7 @@ def in_words(
                 heads = np.stack([linking_weights(head, heads_shift) for head in heads])
             opposite = between.opposite
             if opposite is not None:
-                opposite = linking_weights(opposite.T, shift).T
+                opposite = shifted(opposite, shift, "source")
             weights = linking_weights(between.weights, shift)
             other = ForcedAttention(weights, heads, opposite=opposite)
             merged = dataclasses.replace(merged, shifted=_merged(other, *tokens))

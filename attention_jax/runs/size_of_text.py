@@ -149,7 +149,7 @@ def suited(
 
 
 def _rows(ratio: float, fewest: int, most: int) -> int:
-    """Returns the pairs of a batch, so that the number of updates does not depend on the text's."""
+    """Returns the pairs of a batch: smaller texts need more updates of an epoch."""
     rows = _MULTIPLE * math.ceil(most / math.sqrt(ratio) / _MULTIPLE)
     return min(max(rows, fewest), most)
 
@@ -224,7 +224,7 @@ def _positions(data: ConfigDict, size: SizeOfText) -> int:
     """Returns what a row counts in the unit of the batch size."""
     if data.get("batch_unit") != "tokens":
         return 1
-    return math.ceil(_POSITIONS_OF_A_WORD * size.words / size.pairs)
+    return math.ceil(_POSITIONS_OF_A_WORD * max(size.words / size.pairs, 1.0))
 
 
 def _given_steps(config: ConfigDict, steps_of_epoch: int) -> int | None:

@@ -90,13 +90,14 @@ def symmetrized(forward: GridRun, reverse: GridRun | None, method: str) -> Sente
     if not golds:
         return None
     lines = [*map(str, range(len(golds)))]
-    opposite = forward.arrays(OPPOSITE) if reverse is None else reverse.arrays(WEIGHTS)
     if method in BY_WEIGHTS:
         weights = forward.arrays(WEIGHTS)
+        opposite = forward.arrays(OPPOSITE) if reverse is None else reverse.arrays(WEIGHTS)
         both = [BY_WEIGHTS[method](weights[line], opposite[line]) for line in lines]
     else:
         there = [each.sure for each in _links(forward, LINKS)]
         if reverse is None:
+            opposite = forward.arrays(OPPOSITE)
             turned = (links_from_weights(opposite[line]) for line in lines)
             back = [{(source, target) for target, source in links} for links in turned]
         else:

@@ -110,6 +110,8 @@ def test_batches_in_tokens_have_as_many_rows(text):
     assert given.data.batch_size == 1120
     of_as_many_rows = settled(text(data__batch_size=80), print, size)
     assert given.schedule.warmup_steps == of_as_many_rows.schedule.warmup_steps == 168
+    nothing = SizeOfText(6000, 0)  # all of its targets are empty
+    assert settled(text(data__batch_unit="tokens"), print, nothing).data.batch_size == 80
     assert in_tokens.schedule.warmup_steps == in_rows.schedule.warmup_steps == 300
 
 
