@@ -6,6 +6,7 @@ copy of the process, as if it had been started by a shell.
 
 import dataclasses
 import gc
+import importlib
 import io
 import json
 import os
@@ -17,6 +18,14 @@ import threading
 from pathlib import Path
 
 _MODULE = "tests.programs"
+# What commands import in time, which each of the copies would do again.
+_IMPORTED = (
+    "attention_jax.analysis.evaluate", "attention_jax.analysis.pictures",
+    "attention_jax.analysis.viewing", "attention_jax.data.preparation",
+    "attention_jax.experiment", "attention_jax.models.encoder_decoder", "fontTools.subset",
+    "matplotlib.backends.backend_agg", "matplotlib.backends.backend_pdf", "orbax.checkpoint",
+    "tensorflow_datasets",
+)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,11 +75,8 @@ class Commands:
 
 
 def _serve() -> None:
-    import jax  # noqa: F401
-    import orbax.checkpoint  # noqa: F401
-
-    import attention_jax.experiment  # noqa: F401
-
+    for name in _IMPORTED:
+        importlib.import_module(name)
     # A thread of a library would not live on in the copies.
     assert threading.active_count() == 1, threading.enumerate()
     gc.freeze()  # else each copy would look through all that was imported, and so copy it

@@ -75,11 +75,6 @@ class CopyingReadout(Readout):
         words = jnp.where(encoded.mask, batch[WORDS], SpecialIds.PAD)
         return {WORDS: words, UNKNOWN: batch[UNKNOWN]}
 
-    def example(self, rows: int, length: int) -> dict[str, Array]:
-        """Returns sources of padding, without unknown words."""
-        words, unknown = jnp.zeros((rows, length), jnp.int32), jnp.zeros((rows, 0), bool)
-        return {WORDS: words, UNKNOWN: unknown}
-
     def input_ids(self, tokens: Array) -> Array:
         """Returns UNK for words beyond the vocabulary, which have no embedding."""
         return jnp.where(tokens < self.sizes.vocabulary_size, tokens, SpecialIds.UNK)

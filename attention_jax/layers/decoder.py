@@ -290,6 +290,9 @@ class Decoder(nn.Module):
         """Declares the parameters."""
         self.weights = declare(self, self.decoder.parameters, self.initialization)
 
+    def initialize(self) -> None:
+        """Draws the parameters, which `setup` declares, and computes nothing of them."""
+
     def start(self, sources: Sources, max_length: int) -> tuple[Any, State]:
         """Prepares the sources."""
         return self.decoder.start(self.weights, sources, max_length)

@@ -185,6 +185,9 @@ class Encoder(nn.Module):
         """Declares the parameters."""
         self.weights = declare(self, self.encoder.parameters, self.initialization)
 
+    def initialize(self) -> None:
+        """Draws the parameters, which `setup` declares, and computes nothing of them."""
+
     def __call__(
         self, embedded: Array, mask: Array, call: Call = Call()
     ) -> Encoded:

@@ -70,10 +70,6 @@ class Input(abc.ABC):
         """The tree of its parameters."""
 
     @abc.abstractmethod
-    def example(self, rows: int, length: int) -> Batch:
-        """Returns fields of these sizes, with any content, for tracing the shapes of parameters."""
-
-    @abc.abstractmethod
     def embed(self, params: Params, batch: Batch, call: Call = Call()) -> Embedded:
         """Turns the fields of a batch into vectors.
 

@@ -10,8 +10,6 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-import jax.numpy as jnp
-
 from attention_jax.layers.encoder import Encoded
 from attention_jax.layers.parameters import Parameter
 from attention_jax.layers.readout import Readout, ReadoutSizes, Step
@@ -59,11 +57,6 @@ class LexiconReadout(Readout):
     def parameters(self) -> Mapping[str, Parameter]:
         """Those of the softmax."""
         return self.softmax.parameters
-
-    def example(self, rows: int, length: int) -> dict[str, Array]:
-        """Returns rows of a lexicon that knows nothing."""
-        shape = (rows, length, 1)
-        return {LEXICON_IDS: jnp.zeros(shape, jnp.int32), LEXICON_PROBS: jnp.zeros(shape)}
 
     def prepare(self, params: Params, encoded: Encoded, batch: Batch) -> Mapping[str, Any]:
         """Returns the rows of the lexicon, the slots, and the positions that these stand for."""

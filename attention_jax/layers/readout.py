@@ -128,10 +128,6 @@ class Readout(abc.ABC):
         """Reads one step of a search, which may depend on those before it by a state."""
         return Predicted(self.predict(params, step), step.attention, step.state)
 
-    def example(self, rows: int, length: int) -> dict[str, Array]:
-        """Returns `fields` of any content beside sources of a length, to draw parameters with."""
-        return {}
-
     def prepare(self, params: Params, encoded: Encoded, batch: Batch) -> Any:
         """Prepares what it reads of a source, once: a pytree with leading axis `B`."""
         return ()

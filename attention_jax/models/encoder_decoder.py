@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import jax
-import jax.numpy as jnp
 
 from attention_jax.configuration import setting
 from attention_jax.discovery import build_part
@@ -244,11 +243,7 @@ class EncoderDecoder:
 
     def init(self, rng: Array) -> Params:
         """Draws parameters."""
-        batch = {"target": jnp.zeros((1, 2), jnp.int32), "target_mask": jnp.ones((1, 2), bool)}
-        for source in self.sources:
-            batch |= source.input.example(1, 2)
-        batch |= self.readout.example(1, 2)
-        return self.module.init(rng, batch, Call())["params"]
+        return self.module.init(rng, method="initialize")["params"]
 
     def parameter_axes(self) -> Params:
         """Returns the logical axes of every parameter."""

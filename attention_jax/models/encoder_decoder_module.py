@@ -94,6 +94,12 @@ class EncoderDecoderModule(nn.Module):
         trees = {ALIGNER: self.aligner.parameters} if self.aligner.parameters else {}
         self.aligning = declare(self, trees, config.initialization)
 
+    def initialize(self) -> None:
+        """Draws the parameters, and computes nothing of them."""
+        for source in self.sources:
+            getattr(self, source.encoder_name).initialize()
+        self.decoder.initialize()
+
     def __call__(self, batch: Batch, call: Call) -> ModelOutput:
         """Teacher forcing: runs the model on known targets."""
         sources, slots = self._encode(batch, call.fold(0))

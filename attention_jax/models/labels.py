@@ -109,8 +109,7 @@ class LabelModel(abc.ABC):
 
     def init(self, rng: Array) -> Params:
         """Draws parameters."""
-        batch = {"source": jnp.ones((1, 1, 1), jnp.int32), "source_mask": jnp.ones((1, 1), bool)}
-        return self.module.init(rng, batch, Call())["params"]
+        return self.module.init(rng, method="initialize")["params"]
 
     def parameter_axes(self) -> Params:
         """Returns the logical axes of every parameter."""
@@ -167,6 +166,9 @@ class LabelModule(nn.Module):
     def setup(self) -> None:
         """Declares the parameters."""
         self.weights = declare(self, self.model.parameters, self.model.config.initialization)
+
+    def initialize(self) -> None:
+        """Draws the parameters, which `setup` declares, and computes nothing of them."""
 
     def __call__(self, batch: Batch, call: Call) -> tuple[Array, Read, dict[str, Any]]:
         """Reads documents; see `LabelModel.read`."""

@@ -126,8 +126,7 @@ class LanguageModel:
 
     def init(self, rng: Array) -> Params:
         """Draws parameters."""
-        batch = {"target": jnp.zeros((1, 2), jnp.int32), "target_mask": jnp.ones((1, 2), bool)}
-        return self.module.init(rng, batch, Call())["params"]
+        return self.module.init(rng, method="initialize")["params"]
 
     def parameter_axes(self) -> Params:
         """Returns the logical axes of every parameter."""
@@ -190,6 +189,10 @@ class LanguageModelModule(nn.Module):
         self.decoder = Decoder(self.writing, config.initialization)
         tables = _tables(config, self.readout, self.vocabulary_size)
         self.tables = declare(self, tables, config.initialization)
+
+    def initialize(self) -> None:
+        """Draws the parameters, and computes nothing of them."""
+        self.decoder.initialize()
 
     def __call__(self, batch: Batch, call: Call) -> ModelOutput:
         """Runs the model on known texts."""

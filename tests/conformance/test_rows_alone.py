@@ -25,6 +25,7 @@ from attention_jax.objectives.term import fields_of, needs_of
 from attention_jax.search import SearchConfig
 from attention_jax.types import SpecialIds
 from tests.conformance.battery import inputs, one_case_each
+from tests.input_fields import zero_fields
 from tests.models.test_encoders_with_decoders import D, V, build, small, with_readout
 from tests.parameters import drawn
 from tests.pyramid import pyramid_in
@@ -113,7 +114,7 @@ def test_input(name):
     fields = {**small(config), **({"frame_dim": FRAME_DIM} if hasattr(config, "frame_dim") else {})}
     encoder = {"name": "concatenation"}
     model = build("concatenation", "luong", input={**fields, "embedding_dim": D}, encoder=encoder)
-    example = model.sources[0].input.example(*given["source"].shape)["source"]
+    example = zero_fields(model.sources[0].input, *given["source"].shape)["source"]
     if jnp.issubdtype(example.dtype, jnp.floating):
         values = np.random.default_rng(0).normal(size=example.shape)
         given["source"] = jnp.asarray(values, jnp.float32)

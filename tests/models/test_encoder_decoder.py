@@ -76,6 +76,17 @@ def started(decoder="conditional_gru"):
     return model, params, jax.jit(model.apply)(params, batch())
 
 
+def test_parameters_are_drawn_without_running_the_model(monkeypatch):
+    """Which would be traced for nothing whenever a run starts or is loaded."""
+    model = build()
+    expected = jax.jit(model.init)(jax.random.key(0))
+    for part in (model.encoder, model.decoder):
+        for name in ("encode", "start", "run"):
+            monkeypatch.setattr(type(part), name, None, raising=False)
+    found = jax.jit(model.init)(jax.random.key(0))
+    jax.tree.map(np.testing.assert_array_equal, found, expected)
+
+
 def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 

@@ -7,8 +7,6 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-import jax.numpy as jnp
-
 from attention_jax.configuration import setting
 from attention_jax.errors import ConfigError
 from attention_jax.layers.input import Embedded, Input, InputSizes
@@ -64,12 +62,6 @@ class FrameInput(Input):
     def parameters(self) -> Mapping[str, Any]:
         """The projection."""
         return {"projection": affine(input=self.frame_dim, embed=self.depth)}
-
-    def example(self, rows: int, length: int) -> Batch:
-        """Returns silence, of which only the shape counts."""
-        frames, mask = self.fields
-        silence = jnp.zeros((rows, length, self.frame_dim))
-        return {frames: silence, mask: jnp.ones((rows, length), bool)}
 
     def embed(self, params: Params, batch: Batch, call: Call = Call()) -> Embedded:
         """Projects the frames; each stands for something that was said.

@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 
 from attention_jax.configuration import setting
 from attention_jax.errors import ConfigError
@@ -105,12 +104,6 @@ class PixelInput(Input):
     def cell_values(self) -> int:
         """P, numbers of a cell."""
         return self.config.cell**2 * self.config.channels
-
-    def example(self, rows: int, length: int) -> Batch:
-        """Returns black pictures, of which only the shape counts."""
-        cells, mask = self.fields
-        black = jnp.zeros((rows, length, self.cell_values))
-        return {cells: black, mask: jnp.ones((rows, length), bool)}
 
     def embed(self, params: Params, batch: Batch, call: Call = Call()) -> Embedded:
         """Turns the pixels of each cell, and some around it, into a vector.

@@ -83,11 +83,6 @@ class TaggedInput(Input):
         """The table."""
         return self.letters.parameters
 
-    def example(self, rows: int, length: int) -> Batch:
-        """Returns padding symbols, with one tag."""
-        tags = jnp.zeros((rows, 1), jnp.int32), jnp.ones((rows, 1), bool)
-        return {**self.letters.example(rows, length), **dict(zip(_TAGS, tags, strict=True))}
-
     def embed(self, params: Params, batch: Batch, call: Call = Call()) -> Embedded:
         """Looks up letters and tags."""
         # Without dropout, which is drawn below for letters and tags together.

@@ -6,8 +6,6 @@
 import dataclasses
 from collections.abc import Mapping
 
-import jax.numpy as jnp
-
 from attention_jax.configuration import setting
 from attention_jax.errors import ConfigError
 from attention_jax.layers.input import Embedded, Input, InputSizes
@@ -66,11 +64,6 @@ class TokenInput(Input):
             return {}
         table = Parameter.of("word_embedding", vocab=self.vocabulary_size, embed=self.depth)
         return {"embedding": table}
-
-    def example(self, rows: int, length: int) -> Batch:
-        """Returns padding symbols, of which only the shape counts."""
-        arrays = jnp.zeros((rows, length), jnp.int32), jnp.ones((rows, length), bool)
-        return dict(zip(self.fields, arrays, strict=True))
 
     def embed(self, params: Params, batch: Batch, call: Call = Call()) -> Embedded:
         """Embedding look-up: turns ids `B N` into vectors `B N E`.

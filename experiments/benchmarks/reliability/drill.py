@@ -59,8 +59,10 @@ SCENARIOS: dict[str, tuple[str, Scenario]] = {
     "same_seed": ("two runs of one seed, and another seed", numbers.same_seed),
     "intervals": ("other intervals of logging, validation and saving", numbers.intervals),
 }
-# `supervised` is the first in short; what two and one continue has tests of its own.
-_ONLY_IN_FULL = ("one_of_two_killed", "other_number")
+# `supervised` is the first in short; the others have tests of their own, which start less.
+_ONLY_IN_FULL = (
+    "one_of_two_killed", "told_twice", "one_of_two_told", "other_number", "other_config",
+)  # fmt: skip
 
 
 def define_flags(argv: list[str]) -> list[str]:
