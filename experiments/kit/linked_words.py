@@ -29,11 +29,12 @@ usage: python -m experiments.kit.linked_words --workdir=DIRECTORY
 Writes links.test.txt.gz, the links that its attention or its aligner makes of the references, and
 gold.test.txt.gz, the gold ones, both as SOURCE-TARGET of the run's direction, a line for each pair
 that has gold links; no lines where ATTENTION_JAX_DATA has none of its languages. weights.test.npz
-has the weights between the words of these pairs, by the number of their line, and opposite.test.npz
-those of a two-way aligner in the opposite direction.
+has the weights between the words of these pairs, in ten-thousandths, by the number of their line;
+opposite.test.npz has those of a two-way aligner in the opposite direction.
 """
 LINKS, GOLD, WEIGHTS = "links.test.txt.gz", "gold.test.txt.gz", "weights.test.npz"
 OPPOSITE = "opposite.test.npz"
+_WHOLE = 10_000  # of a weight of one: whole numbers take a third of the room in a record
 
 
 def main() -> None:
@@ -64,7 +65,12 @@ def record(run: TrainedRun, split: Split, gold: GoldLinks | None) -> None:
 
 
 def _kept(words: Sequence[WordWeights]) -> dict[str, np.ndarray]:
-    return {str(line): each.whole.astype(np.float32) for line, each in enumerate(words)}
+    whole = (np.rint(each.whole * _WHOLE) for each in words)
+    return {str(line): each.astype(np.uint16) for line, each in enumerate(whole)}
+
+
+def _weights(run: GridRun, file: str) -> dict[str, np.ndarray]:
+    return {line: each / _WHOLE for line, each in run.arrays(file).items()}
 
 
 BY_WEIGHTS = {"product": product_links, "geometric_mean": agreed_links}
@@ -91,13 +97,14 @@ def symmetrized(forward: GridRun, reverse: GridRun | None, method: str) -> Sente
         return None
     lines = [*map(str, range(len(golds)))]
     if method in BY_WEIGHTS:
-        weights = forward.arrays(WEIGHTS)
-        opposite = forward.arrays(OPPOSITE) if reverse is None else reverse.arrays(WEIGHTS)
+        weights = _weights(forward, WEIGHTS)
+        kept = (forward, OPPOSITE) if reverse is None else (reverse, WEIGHTS)
+        opposite = _weights(*kept)
         both = [BY_WEIGHTS[method](weights[line], opposite[line]) for line in lines]
     else:
         there = [each.sure for each in _links(forward, LINKS)]
         if reverse is None:
-            opposite = forward.arrays(OPPOSITE)
+            opposite = _weights(forward, OPPOSITE)
             turned = (links_from_weights(opposite[line]) for line in lines)
             back = [{(source, target) for target, source in links} for links in turned]
         else:

@@ -40,7 +40,7 @@ def test_the_taught_know_the_word_that_they_align(tmp_path):
 
 
 # Of the first pair's three words, the right links; the second has a word of each.
-WEIGHTS = {linked_words.WEIGHTS: {"0": np.eye(3, dtype=np.float32), "1": np.eye(1)}}
+WEIGHTS = {linked_words.WEIGHTS: {"0": 10_000 * np.eye(3), "1": 10_000 * np.eye(1)}}
 
 
 def of_links(links):
@@ -97,11 +97,11 @@ def test_links_and_weights_of_pairs_with_gold_links_are_kept(
     assert kept_lines(tmp_path / linked_words.GOLD) == ["1-0 0?1"][:has_gold]
     arrays = kept_arrays(tmp_path / linked_words.WEIGHTS, "weights")
     assert {name: each.tolist() for name, each in arrays.items()} == (
-        {"0": weights.whole.tolist()} if has_gold else {}
+        {"0": (10_000 * weights.whole).tolist()} if has_gold else {}
     )
     arrays = kept_arrays(tmp_path / linked_words.OPPOSITE, "weights")
     assert {name: each.tolist() for name, each in arrays.items()} == (
-        {"0": opposite.whole.tolist()} if has_gold and two_way else {}
+        {"0": (10_000 * opposite.whole).tolist()} if has_gold and two_way else {}
     )
 
 
@@ -117,7 +117,7 @@ def test_a_run_of_a_two_way_aligner_is_joined_with_itself(runs, tmp_path, how, c
         if each.name == "en_de.two_way_spelling/seed0"
     ]  # fmt: skip
     opposite = np.float32([[1, 0, 0], [0, 0, 1], [0, 0, 1]])
-    arrays = {**WEIGHTS, linked_words.OPPOSITE: {"0": opposite, "1": np.eye(1)}}
+    arrays = {**WEIGHTS, linked_words.OPPOSITE: {"0": 10_000 * opposite, "1": 10_000 * np.eye(1)}}
     record = made_record(run, arrays=arrays)
     write_records([run], [dataclasses.replace(record, lines=of_links(["0-0 1-1 2-2", "0-0"]))])
     assert linked_words.is_two_way(run) and not linked_words.is_two_way(runs[0])
