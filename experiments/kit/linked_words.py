@@ -70,7 +70,11 @@ def _kept(words: Sequence[WordWeights]) -> dict[str, np.ndarray]:
 
 
 def _weights(run: GridRun, file: str) -> dict[str, np.ndarray]:
-    return {line: each / _WHOLE for line, each in run.arrays(file).items()}
+    # Of earlier records they are fractions.
+    return {
+        line: each if each.dtype.kind == "f" else each / _WHOLE
+        for line, each in run.arrays(file).items()
+    }
 
 
 BY_WEIGHTS = {"product": product_links, "geometric_mean": agreed_links}

@@ -39,8 +39,9 @@ def test_the_taught_know_the_word_that_they_align(tmp_path):
         assert "_".join(languages) == run.cell.partition(".")[0]
 
 
-# Of the first pair's three words, the right links; the second has a word of each.
-WEIGHTS = {linked_words.WEIGHTS: {"0": 10_000 * np.eye(3), "1": 10_000 * np.eye(1)}}
+WHOLE = np.uint16(10_000)
+# Of the first pair's three words, the right links; the second has a word of each, as a fraction.
+WEIGHTS = {linked_words.WEIGHTS: {"0": WHOLE * np.eye(3, dtype=np.uint16), "1": np.eye(1)}}
 
 
 def of_links(links):
@@ -116,8 +117,8 @@ def test_a_run_of_a_two_way_aligner_is_joined_with_itself(runs, tmp_path, how, c
         each for each in experiment.make_grid().runs(tmp_path / "others", tmp_path / "two")
         if each.name == "en_de.two_way_spelling/seed0"
     ]  # fmt: skip
-    opposite = np.float32([[1, 0, 0], [0, 0, 1], [0, 0, 1]])
-    arrays = {**WEIGHTS, linked_words.OPPOSITE: {"0": 10_000 * opposite, "1": 10_000 * np.eye(1)}}
+    opposite = np.uint16([[1, 0, 0], [0, 0, 1], [0, 0, 1]])
+    arrays = {**WEIGHTS, linked_words.OPPOSITE: {"0": WHOLE * opposite, "1": np.eye(1)}}
     record = made_record(run, arrays=arrays)
     write_records([run], [dataclasses.replace(record, lines=of_links(["0-0 1-1 2-2", "0-0"]))])
     assert linked_words.is_two_way(run) and not linked_words.is_two_way(runs[0])
