@@ -182,6 +182,7 @@ _OF_A_TEXT = {
     "data.subwords": ("kind", "size"),
     "data": ("batch_size", "max_source_length", "max_target_length", "bleu_tokenizer"),
 }
+_USUAL_RATE = 1e-3  # of recurrent models
 _DROPOUT = {"model": ("embedding_dropout", "output_dropout")}
 _STACKS = {"model.sources.source.encoder": ("dropout",), "model.decoder": ("dropout",)}
 
@@ -190,9 +191,11 @@ def leave_to_the_text(config: ConfigDict) -> ConfigDict:
     """Leaves to the size of one's own text what `attention_jax.runs.size_of_text` chooses by it.
 
     Any of these fields may still be given on the command line, and a length in steps in place of
-    epochs.
+    epochs. A learning rate of a paper's own, or of a Transformer, stays.
     """
     is_transformer = config.model.decoder.name == "transformer"
+    if config.optimizer.learning_rate == _USUAL_RATE:
+        config.optimizer.learning_rate = None
     for path, fields in (_OF_A_TEXT | (_STACKS if is_transformer else _DROPOUT)).items():
         group = config
         for name in path.split("."):

@@ -29,12 +29,24 @@ usage: python -m experiments.small_text [--OPTION=VALUE ...]
 SIZES = (1000, 6000, 30_000)
 BASE = "6000"
 TEXTS = Path("runs") / NAME  # where the drawn texts are, whatever --runs says
-_OF_80 = {"data.batch_size": 80}  # as at 30,000 pairs
+# What the printed command itself chose when these rows were run.
+_RATE = {"optimizer.learning_rate": 0.001}
+_OF_40 = {
+    **_RATE, "training.num_epochs": 20.0, "schedule.warmup_steps": 300,
+    "training.evaluate_every_steps": 375, "training.checkpoint_every_steps": 187,
+}  # fmt: skip
+_OF_80 = {
+    **_RATE, "data.batch_size": 80, "training.num_epochs": 22.4, "schedule.warmup_steps": 168,
+    "training.evaluate_every_steps": 200, "training.checkpoint_every_steps": 100,
+}  # fmt: skip
 _BY_HAND = {
-    "larger_batches": Variant("batches of 80", _OF_80),
-    "longer": Variant("batches of 80, 40 epochs", {**_OF_80, "training.num_epochs": 40.0}),
+    "lower_rate": Variant("rate 0.001, 20 epochs", _OF_40),
+    "larger_batches": Variant("rate 0.001, 22 epochs, batches of 80", _OF_80),
+    "longer": Variant(
+        "rate 0.001, 40 epochs, batches of 80", {**_OF_80, "training.num_epochs": 40.0}
+    ),
     "less_dropout": Variant(
-        "batches of 80, dropout 0.2 and 0.3",
+        "rate 0.001, 22 epochs, batches of 80, dropout 0.2 and 0.3",
         {**_OF_80, "model.embedding_dropout": 0.2, "model.output_dropout": 0.3},
     ),
 }

@@ -32,19 +32,19 @@ class _Tuned:
       most_epochs: Of `_FEW_PAIRS` or more; of fewer, as many updates.
       warmup: Updates, at most.
       rows: Pairs in a batch, of a small text and from `_TUNED_PAIRS` on.
+      rates: Learning rate, of a small text and from `_TUNED_PAIRS` on.
     """
 
     epochs: float
     most_epochs: float
     warmup: int
     rows: tuple[int, int]
+    rates: tuple[float, float]
 
 
-# In batches as small as these, the validation loss of the recurrent model is lowest after twelve
-# epochs of 1,000 pairs, and after fourteen of 6,000, when the rate has not fallen far yet.
 _FEW_PAIRS = 1000
-_RECURRENT = _Tuned(10.0, 20.0, 400, (16, 80))
-_TRANSFORMER = _Tuned(30.0, math.inf, 800, (128, 128))
+_RECURRENT = _Tuned(10.0, 13.0, 400, (16, 80), (0.003, 0.001))
+_TRANSFORMER = _Tuned(30.0, math.inf, 800, (128, 128), (0.002, 0.002))
 _TRANSFORMERS = ("transformer", "merged_transformer")
 _MULTIPLE = 8  # of rows, so that devices can share a batch evenly
 _POSITIONS_OF_A_WORD = 2  # padding and pieces of words included, where a batch is given in tokens
@@ -95,18 +95,20 @@ def suited(
     kind: str | None = None,
     decoder: str | None = None,
     steps: int | None = None,
+    is_fine_tuned: bool = False,
 ) -> dict[str, Any]:
     """Settings by size: returns what suits a text, by the paths of the config's fields.
 
       rows = 80 sqrt(pairs / 30000), rounded up to a multiple of 8, from 16 to 80
-      epochs = 10 sqrt(30000 / pairs), at most 20 or 20000 / pairs, of larger batches as many more
+      epochs = 10 sqrt(30000 / pairs), at most 13 or 13000 / pairs, of larger batches as many more
+      rate = 0.001 + 0.002 log_5(30000 / pairs), from 0.001 to 0.003
       updates = epochs pairs / rows
       warm-up = updates / 10, at most 400, of a shorter training of its own updates
       subwords = words / 16, from 500 to 8000
       dropout = base + 0.1 log_5(30000 / pairs), from base to base + 0.2
 
     and for the Transformer 30 in place of 10, 800 of 400, 0.05 of 0.1 and 0.1 of 0.2, with no most
-    epochs, in batches of 128 rows at any size.
+    epochs, in batches of 128 rows and with a rate of 0.002 at any size.
 
     Args:
       size: The training text.
@@ -114,11 +116,12 @@ def suited(
       kind: How text becomes tokens, if that is given.
       decoder: Name of the decoder; None for a recurrent one.
       steps: Length of the training in updates, if that is given.
+      is_fine_tuned: Whether training starts from trained weights, at the lowest of the rates.
 
     Returns:
-      Values of the fields: batch size, length and intervals of training, warm-up, dropout, how
-      BLEU finds words, and how text becomes tokens: characters where a side writes no spaces
-      between words. Wherever tokens are characters there is room for longer lines.
+      Values of the fields: batch size, length and intervals of training, learning rate and its
+      warm-up, dropout, how BLEU finds words, and how text becomes tokens: characters where a side
+      writes no spaces between words. Wherever tokens are characters there is room for longer lines.
     """
     tuned = _TRANSFORMER if decoder in _TRANSFORMERS else _RECURRENT
     ratio = _TUNED_PAIRS / size.pairs
@@ -128,6 +131,7 @@ def suited(
     most = tuned.most_epochs * max(1.0, _FEW_PAIRS / size.pairs) * max(1.0, rows / suitable)
     epochs = round(min(tuned.epochs * math.sqrt(ratio), most), 1)
     updates = max(1, round(epochs * math.ceil(size.pairs / rows)))
+    rates = (tuned.rates[1], tuned.rates[1]) if is_fine_tuned else tuned.rates
     if steps is not None:
         updates = max(1, min(steps, updates))
     interval = min(500, max(25, round(updates / 8 / 25) * 25))
@@ -138,6 +142,7 @@ def suited(
         "training.num_epochs": epochs,
         "training.evaluate_every_steps": interval,
         "training.checkpoint_every_steps": max(25, interval // 2),
+        "optimizer.learning_rate": _rate(ratio, *rates),
         "schedule.warmup_steps": min(tuned.warmup, max(1, updates // 10)),
         _KIND: kind,
         "data.subwords.size": _subwords(size, kind),
@@ -152,6 +157,11 @@ def _rows(ratio: float, fewest: int, most: int) -> int:
     """Returns the pairs of a batch: smaller texts need more updates of an epoch."""
     rows = _MULTIPLE * math.ceil(most / math.sqrt(ratio) / _MULTIPLE)
     return min(max(rows, fewest), most)
+
+
+def _rate(ratio: float, most: float, least: float) -> float:
+    """Returns the learning rate: with a higher one, small texts need fewer epochs."""
+    return round(least + (most - least) * min(max(math.log(ratio, 5), 0.0), 1.0), 5)
 
 
 def _subwords(size: SizeOfText, kind: str) -> int:
@@ -206,7 +216,9 @@ def settled(
         decoder, positions = _value(config, _DECODER), _positions(data, size)
         rows = math.ceil(batch / positions) if batch else suited(size, decoder=decoder)[_BATCH]
         steps = _given_steps(config, math.ceil(size.pairs / rows))
-        values = suited(size, rows, kind, decoder, steps) | {_BATCH: rows * positions}
+        is_fine_tuned = bool(_value(config, "training.initial_weights"))
+        values = suited(size, rows, kind, decoder, steps, is_fine_tuned)
+        values[_BATCH] = rows * positions
         new = {path: value for path, value in values.items() if path in left}
         chosen |= new
         if pairs:
