@@ -43,7 +43,7 @@ class _Tuned:
 
 
 _FEW_PAIRS = 1000
-_RECURRENT = _Tuned(10.0, 13.0, 400, (16, 80), (0.003, 0.001))
+_RECURRENT = _Tuned(10.0, 13.0, 400, (16, 80), (0.002, 0.001))
 _TRANSFORMER = _Tuned(30.0, math.inf, 800, (128, 128), (0.002, 0.002))
 _TRANSFORMERS = ("transformer", "merged_transformer")
 _MULTIPLE = 8  # of rows, so that devices can share a batch evenly
@@ -101,7 +101,7 @@ def suited(
 
       rows = 80 sqrt(pairs / 30000), rounded up to a multiple of 8, from 16 to 80
       epochs = 10 sqrt(30000 / pairs), at most 13 or 13000 / pairs, of larger batches as many more
-      rate = 0.001 + 0.002 log_5(30000 / pairs), from 0.001 to 0.003
+      rate = 0.001 + 0.001 log_5(30000 / pairs), from 0.001 to 0.002
       updates = epochs pairs / rows
       warm-up = updates / 10, at most 400, of a shorter training of its own updates
       subwords = words / 16, from 500 to 8000

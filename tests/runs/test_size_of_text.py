@@ -64,8 +64,8 @@ def test_the_equations_by_hand():
     found = suited(SizeOfText(15_000, 105_000), ROWS)
     assert found["training.num_epochs"] == 14.1  # 2,651 updates
     assert found["schedule.warmup_steps"] == 265
-    assert found["optimizer.learning_rate"] == 0.00186
-    for pairs, rate in ((6000, 0.003), (50, 0.003), (30_000, 0.001), (10**6, 0.001)):
+    assert found["optimizer.learning_rate"] == 0.00143
+    for pairs, rate in ((6000, 0.002), (50, 0.002), (30_000, 0.001), (10**6, 0.001)):
         assert suited(SizeOfText(pairs, 7 * pairs))["optimizer.learning_rate"] == rate
 
 
@@ -214,7 +214,7 @@ def test_a_learning_rate_of_a_configs_own_stays(text):
     for values, rate in (
         (gnmt2016.get_config("parallel"), 0.006),
         (text(optimizer__learning_rate=0.0007), 0.0007),
-        (text(), 0.003),
+        (text(), 0.002),
         (text(training__initial_weights="trained.safetensors"), 0.001),
     ):
         assert settled(values, print, SizeOfText(6000, 42_000)).optimizer.learning_rate == rate
