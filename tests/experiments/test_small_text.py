@@ -92,7 +92,7 @@ def test_the_page_compares_settings_by_hand_with_the_printed_command(
         "| 1,000 | as printed | 3 | 400 | 12.5 (Intel Xeon) | 13.00 ± 0.00 | 8.00 ± 0.00 |"
         " 0.31 ± 0.00 |"
     )
-    assert row in text and "| 6,000 | batches of 80, 40 epochs | 3 | 400 |" in text
+    assert row in text and "| 6,000 | rate 0.001, 40 epochs, batches of 80 | 3 | 400 |" in text
     start = "| 6,000 | batches of 80, 40 epochs | +"
     (tested,) = [line for line in text.splitlines() if line.startswith(start)]
     assert "| < 0.0" in tested
