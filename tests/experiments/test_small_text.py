@@ -93,7 +93,7 @@ def test_the_page_compares_settings_by_hand_with_the_printed_command(
         " 0.31 ± 0.00 |"
     )
     assert row in text and "| 6,000 | rate 0.001, 40 epochs, batches of 80 | 3 | 400 |" in text
-    start = "| 6,000 | batches of 80, 40 epochs | +"
+    start = "| 6,000 | rate 0.001, 40 epochs, batches of 80 | +"
     (tested,) = [line for line in text.splitlines() if line.startswith(start)]
     assert "| < 0.0" in tested
     assert picture.read_bytes().startswith(b"\x89PNG") and "small_text/maps.png" in text
