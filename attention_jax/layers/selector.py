@@ -1,8 +1,10 @@
 """Selectors: which words of a document are read; the interface that they share, and their lookup.
 
 A selector file in `layers/selectors` holds `PAPER`, a frozen dataclass `Config` and
-`build(config, depth) -> Selector`. In training selections are drawn with the call's key; otherwise
-the more probable one is taken, word by word.
+`build(config, depth) -> Selector`. In training selections are drawn with the call's key. Otherwise
+they are decided: of Bernoulli variables, as many words are selected as are expected to be, the most
+probable ones, for REINFORCE leaves many words with a probability below a half, of which a threshold
+would select none.
 """
 
 import abc
@@ -65,14 +67,33 @@ def summed(
     )  # fmt: skip
 
 
-def drawn(logits: Array, call: Call, uniform: Array | None = None) -> tuple[Array, Array]:
-    """Draws Bernoulli selections, or decides; returns them, without derivative, and their log p."""
-    if call.train:
-        if uniform is None:
-            uniform = jax.random.uniform(call.rng, logits.shape)
-        chosen = uniform < jax.nn.sigmoid(logits)
-    else:
-        chosen = logits > 0
-    # log p(1) = log sigmoid(x), log p(0) = log sigmoid(-x)
-    log_prob = jax.nn.log_sigmoid(jnp.where(chosen, logits, -logits))
-    return chosen.astype(logits.dtype), log_prob
+def drawn(logits: Array, uniform: Array) -> tuple[Array, Array]:
+    """Draws Bernoulli selections; returns them, without derivative, and their log p."""
+    chosen = uniform < jax.nn.sigmoid(logits)
+    return chosen.astype(logits.dtype), log_probability(logits, chosen)
+
+
+def log_probability(logits: Array, chosen: Array) -> Array:
+    """Bernoulli log-likelihood: log p(1) = log sigmoid(x), log p(0) = log sigmoid(-x)."""
+    return jax.nn.log_sigmoid(jnp.where(chosen, logits, -logits))
+
+
+def most_probable(
+    logits: Float[Array, "B N L"], mask: Bool[Array, "B N L"]
+) -> tuple[Float[Array, "B N L"], Float[Array, "B N L"]]:
+    """Decides Bernoulli selections: of each document the k most probable words.
+
+      k = round(sum_t p[t])
+
+    Where every probability is 0 or 1 it is what would be drawn, and of equal ones the first.
+
+    Returns:
+      The selections, and their log p.
+    """
+    probability = jnp.where(mask, jax.nn.sigmoid(logits), 0.0).reshape(len(logits), -1)
+    number = jnp.round(probability.sum(-1))
+    is_word = mask.reshape(probability.shape)
+    order = jnp.argsort(jnp.where(is_word, -probability, jnp.inf), axis=-1)
+    rank = jnp.argsort(order, axis=-1)
+    chosen = (rank < number[:, None]).reshape(mask.shape)
+    return chosen.astype(logits.dtype), log_probability(logits, chosen)

@@ -16,6 +16,9 @@ from attention_jax.types import Batch, ModelOutput
 
 PAPER = "Lei, Barzilay and Jaakkola (2016), Rationalizing neural predictions, eq. 4 and 5"
 _DECAY = 0.9
+_RATE = 0.05  # of the logarithm of the price, at each step
+Carried = Mapping[str, Any]
+_FURTHEST = 1e3  # how far the price may go from where it starts, up or down
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,19 +28,30 @@ class Term:
     omega(z) = sparsity (sum_t z[t] + coherence sum_t |z[t] - z[t-1]|)
     loss = omega(z) + (-log p(y | x, z) + omega(z) - b) log p(z | x)
 
-    where the factor in brackets is held constant. With weight 1 and `nll` beside it, the gradient
-    is in expectation that of E_z[-log p(y | x, z) + omega(z)], whatever the baseline b is. Where
-    the selection itself has a derivative, as HardKuma has, omega is of expected numbers, and the
-    second part is nothing. Of equal probabilities p, omega grows with p only below 1/2 + 1/(4
-    coherence), 5/8 with the paper's coherence: above, as HardKuma starts, it pulls towards all.
+    Lagrangian relaxation: with a target share, the first sparsity is a price that follows the share
+    of words which each batch selects,
+
+    price <- price exp(0.05 (share - target)),
+
+    and changes keep theirs. In the loss the factor in brackets is held constant. With weight 1 and
+    `nll` beside it, the gradient is in expectation that of E_z[-log p(y | x, z) + omega(z)],
+    whatever the baseline b is. Where the selection itself has a derivative, as HardKuma has, omega
+    is of expected numbers, and the second part is nothing. Of equal probabilities p, omega grows
+    with p only below 1/2 + 1/(4 coherence), 5/8 with the paper's coherence: above, as HardKuma
+    starts, it pulls towards all.
 
     Attributes:
       weight: Factor of this term in the loss.
       schedule: How the weight changes during training.
-      sparsity: What one selected word costs, in nats.
+      sparsity: What one selected word costs, in nats; with a target share, at first.
       coherence: How many times as much a change between words costs.
+      target_share: Share of the words that is to be selected, whatever the price; 0 for a fixed
+        price. A fixed one easily ends with all words or with none.
       baseline: b: a `moving_average` of the cost, carried from step to step, or `none` (the paper).
       decay: Share of the moving average that is kept at each step.
+
+    Source of the relaxation:
+      Bastings, Aziz and Titov (2019), section 4.2, who have a target for the changes, too.
 
     Deviations:
       The cost is a cross-entropy, for labels, where the paper has squared errors of ratings; its
@@ -48,6 +62,7 @@ class Term:
     schedule: WeightSchedule = dataclasses.field(default_factory=WeightSchedule)
     sparsity: float = setting(3e-4, at_least=0.0)
     coherence: float = setting(2.0, at_least=0.0)
+    target_share: float = setting(0.0, at_least=0.0, below=1.0)
     baseline: str = setting("moving_average", choices=("moving_average", "none"))
     decay: float = setting(_DECAY, at_least=0.0, below=1.0)
     needs: ClassVar[Mapping[str, str]] = {
@@ -65,45 +80,65 @@ class Term:
             raise ValueError(
                 f"coherence: expected only beside sparsity above 0, found {self.coherence}"
             )
+        if self.target_share and not self.sparsity:
+            raise ValueError(
+                f"target_share: expected only beside sparsity above 0, found {self.target_share}"
+            )
 
     def count(self, batch: Batch) -> Float[Array, ""]:
         """Returns the number of documents."""
         return sentence_count(batch)
 
     def total(
-        self, output: ModelOutput, batch: Batch, carried: Any = None
+        self, output: ModelOutput, batch: Batch, carried: Carried | None = None
     ) -> Float[Array, ""]:
         """Returns the loss summed over documents; with REINFORCE its gradient is what counts."""
         selection = output.outputs["selection"]
-        baseline = self.start() if carried is None else carried
-        cost = jax.lax.stop_gradient(self._cost(output, batch))
-        advantage = cost - (baseline if self.baseline == "moving_average" else 0.0)
-        each = self._penalty(output) + advantage * selection.log_prob
+        carried = self.start() if carried is None else carried
+        advantage = jax.lax.stop_gradient(self._cost(output, batch, carried))
+        if self.baseline == "moving_average":
+            advantage -= carried["baseline"]
+        each = self._penalty(output, carried) + advantage * selection.log_prob
         return jnp.where(_is_document(batch), each, 0.0).sum()
 
-    def _penalty(self, output: ModelOutput) -> Float[Array, "B"]:
+    def _penalty(self, output: ModelOutput, carried: Carried) -> Float[Array, "B"]:
         selection = output.outputs["selection"]
-        return self.sparsity * (selection.count + self.coherence * selection.changes)
+        price = carried.get("price", self.sparsity)
+        return price * selection.count + self.sparsity * self.coherence * selection.changes
 
-    def _cost(self, output: ModelOutput, batch: Batch) -> Float[Array, "B"]:
+    def _cost(self, output: ModelOutput, batch: Batch, carried: Carried) -> Float[Array, "B"]:
         mask = jnp.asarray(batch["target_mask"])
         nll = output.predictions.cross_entropy(jnp.asarray(batch["target"]), mask).sum(-1)
-        return nll + self._penalty(output)
+        return nll + self._penalty(output, carried)
 
-    def start(self) -> Any:
-        """Returns the moving average before the first step."""
-        return jnp.zeros(()) if self.baseline == "moving_average" else ()
+    def start(self) -> Carried:
+        """Returns the moving average and the price before the first step, whichever there are."""
+        carried = {}
+        if self.baseline == "moving_average":
+            carried["baseline"] = jnp.zeros(())
+        if self.target_share:
+            carried["price"] = jnp.full((), self.sparsity)
+        return carried
 
-    def follow(self, carried: Any, metrics: Pairs) -> Any:
-        """Moves the average towards the cost of the batch."""
-        if self.baseline != "moving_average":
-            return carried
-        total, count = metrics["cost"]
-        moved = self.decay * carried + (1.0 - self.decay) * total / jnp.maximum(count, 1.0)
-        return jnp.where(count > 0, moved, carried)
+    def follow(self, carried: Carried, metrics: Pairs) -> Carried:
+        """Moves the average towards the cost of the batch, and the price by its share of words."""
+        moved = {}
+        if "baseline" in carried:
+            total, count = metrics["cost"]
+            cost = total / jnp.maximum(count, 1.0)
+            moved["baseline"] = self.decay * carried["baseline"] + (1.0 - self.decay) * cost
+        if "price" in carried:
+            read, words = metrics["share"]
+            excess = read / jnp.maximum(words, 1.0) - self.target_share
+            moved["price"] = jnp.clip(
+                carried["price"] * jnp.exp(_RATE * excess),
+                self.sparsity / _FURTHEST, self.sparsity * _FURTHEST,
+            )  # fmt: skip
+        is_any = metrics["cost"][1] > 0
+        return {name: jnp.where(is_any, value, carried[name]) for name, value in moved.items()}
 
-    def measure(self, output: ModelOutput, batch: Batch, carried: Any) -> Pairs:
-        """Measures the share of words that are selected, changes of a document, and its cost."""
+    def measure(self, output: ModelOutput, batch: Batch, carried: Carried) -> Pairs:
+        """Measures the share of words that are selected, changes, cost, and a price that moves."""
         selection, is_real = output.outputs["selection"], _is_document(batch)
         number = jnp.sum(is_real, dtype=float)
         read = (selection.selected > 0).sum((-2, -1))
@@ -111,11 +146,14 @@ class Term:
         def sum_of(values: Array) -> Array:
             return jnp.where(is_real, values, 0).sum(dtype=float)
 
-        return {
+        measured = {
             "share": (sum_of(read), sum_of(selection.words)),
             "changes": (sum_of(selection.changes), number),
-            "cost": (sum_of(self._cost(output, batch)), number),
+            "cost": (sum_of(self._cost(output, batch, carried)), number),
         }
+        if "price" in carried:
+            measured["price"] = (carried["price"] * number, number)
+        return measured
 
 
 def _is_document(batch: Batch) -> Array:

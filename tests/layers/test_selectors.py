@@ -50,8 +50,11 @@ def remembered(cell, state, entering):
 
 
 def bernoulli(params, annotations, uniform, given=None):
-    """Returns selections and log p by loops; `given` ones are kept in place of drawn ones."""
-    z, log_prob = np.zeros(MASK.shape), np.zeros(len(MASK))
+    """Returns selections and log p by loops; `given` ones are kept in place of drawn ones.
+
+    Without uniform numbers the most probable words, as many as are expected.
+    """
+    z, each = np.zeros(MASK.shape), np.full(MASK.shape, 0.0)
     for document, sentence in np.ndindex(LENGTHS.shape):
         state = np.zeros(H)
         for t in range(LENGTHS[document, sentence]):
@@ -59,12 +62,19 @@ def bernoulli(params, annotations, uniform, given=None):
             p = h @ params["kernel"][:, 0] + params["bias"][0]
             if "memory" in params:
                 p = p + state @ params["memory"][:, 0]
-            p = sigmoid(p)
-            drawn = p > 0.5 if uniform is None else uniform[place] < p
+            p = each[place] = sigmoid(p)
+            drawn = p if uniform is None else uniform[place] < p
             z[place] = drawn if given is None else given[place]
-            log_prob[document] += np.log(p if z[place] else 1 - p)
             if "memory" in params:
                 state = remembered(params["cell"], state, np.append(h, z[place]))
+    if uniform is None:
+        for document in range(len(MASK)):
+            words = [tuple(place) for place in np.argwhere(MASK[document])]
+            z[document] = 0
+            words.sort(key=lambda place: -each[document][place])
+            for place in words[: round(each[document].sum())]:
+                z[document][place] = 1
+    log_prob = np.where(MASK, np.log(np.where(z, each, 1 - each)), 0).sum((1, 2))
     return z, log_prob
 
 

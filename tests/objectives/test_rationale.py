@@ -37,7 +37,7 @@ def test_reinforce_is_in_expectation_the_gradient_of_the_cost(carried):
     for z in COSTS:
         chance = np.exp(float(output(logits, z).outputs["selection"].log_prob[0]))
         found += chance * np.asarray(
-            jax.grad(lambda x, z=z: term.total(output(x, z), BATCH, jnp.asarray(carried)))(logits)
+            jax.grad(lambda x, z=z: term.total(output(x, z), BATCH, {"baseline": jnp.asarray(carried)}))(logits)
         )
     np.testing.assert_allclose(found, [-0.063, -0.096], atol=1e-6)
 
@@ -56,7 +56,27 @@ def test_the_share_and_the_moving_average():
     pairs = term.measure(output(jnp.zeros(2), (1, 0)), BATCH, term.start())
     assert tuple(map(float, pairs["share"])) == (1.0, 2.0)
     assert tuple(map(float, pairs["changes"])) == (1.0, 1.0)
-    np.testing.assert_allclose(term.follow(jnp.asarray(1.0), pairs), 0.9 + 0.1 * 0.7, rtol=1e-6)
+    moved = term.follow({"baseline": jnp.asarray(1.0)}, pairs)
+    np.testing.assert_allclose(moved["baseline"], 0.9 + 0.1 * 0.7, rtol=1e-6)
+    nothing = {name: (0.0 * total, 0.0 * count) for name, (total, count) in pairs.items()}
+    assert term.follow(moved, nothing) == moved
+
+
+def test_the_price_follows_the_share_of_words():
+    """One of two words is selected where a fifth is wanted: price e^(.05 (.5 - .2)) times."""
+    term = Term(sparsity=0.5, target_share=0.2, baseline="none")
+    one, start = output(jnp.zeros(2), (0, 1)), term.start()
+    pairs = term.measure(one, BATCH, start)
+    assert float(pairs["price"][0]) == 0.5
+    np.testing.assert_allclose(term.follow(start, pairs)["price"], 0.5 * np.exp(0.015), rtol=1e-6)
+    few = pairs | {"share": (jnp.asarray(0.0), jnp.asarray(2.0))}
+    np.testing.assert_allclose(term.follow(start, few)["price"], 0.5 * np.exp(-0.01), rtol=1e-6)
+    far = {"price": jnp.asarray(499.9)}
+    assert float(term.follow(far, pairs)["price"]) == 500.0
+    # What a change costs stays: 2 x 0.5.
+    log_prob = float(one.outputs["selection"].log_prob[0])
+    dearer = term.total(one, BATCH, {"price": jnp.asarray(0.75)}) - term.total(one, BATCH, start)
+    np.testing.assert_allclose(dearer, 0.25 * (1 + log_prob), rtol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -64,6 +84,7 @@ def test_the_share_and_the_moving_average():
     [
         ({"baseline": "none", "decay": 0.5}, "decay: expected only beside baseline"),
         ({"sparsity": 0.0, "coherence": 1.0}, "coherence: expected only beside sparsity above 0"),
+        ({"sparsity": 0.0, "target_share": 0.2}, "target_share: expected only beside sparsity"),
     ],
 )
 def test_fields_that_change_nothing_are_refused(fields, words):

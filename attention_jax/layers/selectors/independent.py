@@ -9,9 +9,11 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
+import jax
+
 from attention_jax.configuration import setting
 from attention_jax.layers.parameters import affine
-from attention_jax.layers.selector import Selector, drawn, summed
+from attention_jax.layers.selector import Selector, drawn, most_probable, summed
 from attention_jax.ops.products import add_bias
 from attention_jax.ops.rationales import Selection
 from attention_jax.ops.summation import upcast
@@ -50,7 +52,10 @@ class Independent(Selector):
     def select(
         self, params: Params, annotations: Array, mask: Array, call: Call = Call()
     ) -> Selection:
-        """Draws every word by itself."""
+        """Draws every word by itself, or decides."""
         logits = upcast(add_bias(annotations @ params["kernel"], params["bias"]))[..., 0]
-        selected, log_prob = drawn(logits, call)
+        if call.train:
+            selected, log_prob = drawn(logits, jax.random.uniform(call.rng, logits.shape))
+        else:
+            selected, log_prob = most_probable(logits, mask)
         return summed(selected, selected, log_prob, mask)

@@ -2,7 +2,8 @@
 
   p(z[t] = 1 | z[<t]) = sigmoid(w . h[t] + v . s[t-1] + b);   s[t] = GRU(s[t-1]; [h[t]; z[t]])
 
-It is taught by REINFORCE; see the objective `rationale`.
+It is taught by REINFORCE; see the objective `rationale`. Where it decides, the probabilities before
+stand for the selections before.
 """
 
 import dataclasses
@@ -15,7 +16,7 @@ import jax.numpy as jnp
 from attention_jax.configuration import setting
 from attention_jax.layers.cells import cell_parameters
 from attention_jax.layers.parameters import Parameter, affine
-from attention_jax.layers.selector import Selector, drawn, summed
+from attention_jax.layers.selector import Selector, drawn, most_probable, summed
 from attention_jax.ops.masks import zero_padding
 from attention_jax.ops.products import add_bias
 from attention_jax.ops.rationales import Selection
@@ -64,7 +65,7 @@ class Recurrent(Selector):
     def select(
         self, params: Params, annotations: Array, mask: Array, call: Call = Call()
     ) -> Selection:
-        """Draws word after word, all sentences at once."""
+        """Draws word after word, all sentences at once, or decides."""
         cell, weights, length = CELLS[_CELL], params["cell"], mask.shape[2]
         # B N L -> B*N L, then time first
         rows = mask.shape[0] * mask.shape[1]
@@ -73,19 +74,24 @@ class Recurrent(Selector):
         shape = (rows, length)
         uniform = jax.random.uniform(call.rng, shape) if call.train else jnp.zeros(shape)
 
-        def step(carry: Any, inputs: tuple) -> tuple[Any, tuple[Array, Array]]:
+        def step(carry: Any, inputs: tuple) -> tuple[Any, tuple[Array, Array, Array]]:
             word, is_real, number = inputs
             logits = add_bias(word @ params["kernel"], params["bias"])[..., 0]
             logits = upcast(logits + (carry["hidden"] @ params["memory"])[..., 0])
-            chosen, log_prob = drawn(logits, call, number)
-            entering = jnp.concatenate([word, chosen[:, None].astype(word.dtype)], axis=-1)
+            chosen, log_prob = drawn(logits, number)
+            before = chosen if call.train else jax.nn.sigmoid(logits)
+            entering = jnp.concatenate([word, before[:, None].astype(word.dtype)], axis=-1)
             gates = cell.split(add_bias(entering @ weights["input"], weights["bias"]))
             new = cell.step(weights, carry, gates, None)
             kept = {name: jnp.where(is_real[:, None], new[name], carry[name]) for name in carry}
-            return kept, (chosen, log_prob)
+            return kept, (chosen, log_prob, logits)
 
         by_time = (jnp.swapaxes(part, 0, 1) for part in (words, is_word, uniform))
         start = cell.zeros((rows, self.hidden_dim), words.dtype)
         _, found = jax.lax.scan(step, start, tuple(by_time))
-        selected, log_prob = (jnp.swapaxes(part, 0, 1).reshape(mask.shape) for part in found)
+        selected, log_prob, logits = (
+            jnp.swapaxes(part, 0, 1).reshape(mask.shape) for part in found
+        )
+        if not call.train:
+            selected, log_prob = most_probable(logits, mask)
         return summed(selected, selected, log_prob, mask)
