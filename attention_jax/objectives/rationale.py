@@ -16,7 +16,7 @@ from attention_jax.types import Batch, ModelOutput
 
 PAPER = "Lei, Barzilay and Jaakkola (2016), Rationalizing neural predictions, eq. 4 and 5"
 _DECAY = 0.9
-_RATE = 0.05  # of the logarithm of the price, at each step
+_RATE = 0.02  # of the logarithm of the price, at most, at each step
 Carried = Mapping[str, Any]
 _FURTHEST = 1e3  # how far the price may go from where it starts, up or down
 
@@ -29,9 +29,9 @@ class Term:
     loss = omega(z) + (-log p(y | x, z) + omega(z) - b) log p(z | x)
 
     Lagrangian relaxation: with a target share, the first sparsity is a price that follows the share
-    of words which each batch selects,
+    of words which each batch selects, from the step on at which the schedule starts,
 
-    price <- price exp(0.05 (share - target)),
+    price <- price exp(0.02 e);   e = share / target - 1, at most 1
 
     and changes keep theirs. In the loss the factor in brackets is held constant. With weight 1 and
     `nll` beside it, the gradient is in expectation that of E_z[-log p(y | x, z) + omega(z)],
@@ -117,7 +117,7 @@ class Term:
         if self.baseline == "moving_average":
             carried["baseline"] = jnp.zeros(())
         if self.target_share:
-            carried["price"] = jnp.full((), self.sparsity)
+            carried |= {"price": jnp.full((), self.sparsity), "steps": jnp.zeros((), jnp.int32)}
         return carried
 
     def follow(self, carried: Carried, metrics: Pairs) -> Carried:
@@ -129,11 +129,11 @@ class Term:
             moved["baseline"] = self.decay * carried["baseline"] + (1.0 - self.decay) * cost
         if "price" in carried:
             read, words = metrics["share"]
-            excess = read / jnp.maximum(words, 1.0) - self.target_share
-            moved["price"] = jnp.clip(
-                carried["price"] * jnp.exp(_RATE * excess),
-                self.sparsity / _FURTHEST, self.sparsity * _FURTHEST,
-            )  # fmt: skip
+            excess = jnp.minimum(read / jnp.maximum(words, 1.0) / self.target_share - 1.0, 1.0)
+            rate = jnp.where(carried["steps"] < self.schedule.start_steps, 0.0, _RATE)
+            price = carried["price"] * jnp.exp(rate * excess)
+            least, most = self.sparsity / _FURTHEST, self.sparsity * _FURTHEST
+            moved |= {"price": jnp.clip(price, least, most), "steps": carried["steps"] + 1}
         is_any = metrics["cost"][1] > 0
         return {name: jnp.where(is_any, value, carried[name]) for name, value in moved.items()}
 

@@ -50,7 +50,8 @@ def test_the_page_underlines_what_was_selected(run):
 
 def test_a_collapse_is_one_line():
     assert table({"selected_share": 0.0}) == [
-        "  collapsed: no words are selected (0.00 %); lower config.objectives.rationale.sparsity"
+        "  collapsed: no words are selected (0.00 %); lower config.objectives.rationale.sparsity, "
+        "or give a target_share beside it"
     ]
     assert "all words are selected (100.00 %); raise" in table({"selected_share": 100.0})[0]
     assert table({"selected_share": 20.0}) == []

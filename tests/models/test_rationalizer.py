@@ -67,7 +67,8 @@ def test_words_that_are_not_selected_are_not_there():
     mask = jnp.asarray((shorter > 0).any(-1))
     everything = jax.tree.map(lambda leaf: leaf, params)
     everything["generator"]["selector"] = {
-        "kernel": jnp.zeros_like(params["generator"]["selector"]["kernel"]), "bias": jnp.ones(1)
+        "kernel": jnp.zeros_like(params["generator"]["selector"]["kernel"]),
+        "bias": jnp.full(1, 20.0),
     }  # fmt: skip
     expected = built.apply(params, given).predictions.log_probs()
     kept = {**given, "source": jnp.asarray(shorter), "source_mask": mask}

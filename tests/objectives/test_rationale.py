@@ -1,5 +1,7 @@
 """The objective of rationales: its gradient is that of the expected cost."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,6 +10,7 @@ import pytest
 from attention_jax.errors import ConfigError
 from attention_jax.objectives import build_objective
 from attention_jax.objectives.rationale import Term
+from attention_jax.objectives.schedule import WeightSchedule
 from attention_jax.ops.predictions import SoftmaxPredictions
 from attention_jax.ops.rationales import Selection, selection_changes
 from attention_jax.types import ModelOutput
@@ -36,8 +39,9 @@ def test_reinforce_is_in_expectation_the_gradient_of_the_cost(carried):
     found = np.zeros(2)
     for z in COSTS:
         chance = np.exp(float(output(logits, z).outputs["selection"].log_prob[0]))
+        kept = {"baseline": jnp.asarray(carried)}
         found += chance * np.asarray(
-            jax.grad(lambda x, z=z: term.total(output(x, z), BATCH, {"baseline": jnp.asarray(carried)}))(logits)
+            jax.grad(lambda x, z=z, kept=kept: term.total(output(x, z), BATCH, kept))(logits)
         )
     np.testing.assert_allclose(found, [-0.063, -0.096], atol=1e-6)
 
@@ -63,16 +67,20 @@ def test_the_share_and_the_moving_average():
 
 
 def test_the_price_follows_the_share_of_words():
-    """One of two words is selected where a fifth is wanted: price e^(.05 (.5 - .2)) times."""
-    term = Term(sparsity=0.5, target_share=0.2, baseline="none")
+    """One of two words is selected: half as many again as wanted, or five times as many."""
+    term = Term(sparsity=0.5, target_share=1 / 3, baseline="none", schedule=WeightSchedule(1))
     one, start = output(jnp.zeros(2), (0, 1)), term.start()
     pairs = term.measure(one, BATCH, start)
     assert float(pairs["price"][0]) == 0.5
-    np.testing.assert_allclose(term.follow(start, pairs)["price"], 0.5 * np.exp(0.015), rtol=1e-6)
+    begun = term.follow(start, pairs)
+    assert float(begun["price"]) == 0.5 and int(begun["steps"]) == 1  # not before the start
+    np.testing.assert_allclose(term.follow(begun, pairs)["price"], 0.5 * np.exp(0.01), rtol=1e-6)
     few = pairs | {"share": (jnp.asarray(0.0), jnp.asarray(2.0))}
-    np.testing.assert_allclose(term.follow(start, few)["price"], 0.5 * np.exp(-0.01), rtol=1e-6)
-    far = {"price": jnp.asarray(499.9)}
-    assert float(term.follow(far, pairs)["price"]) == 500.0
+    np.testing.assert_allclose(term.follow(begun, few)["price"], 0.5 * np.exp(-0.02), rtol=1e-6)
+    stricter = dataclasses.replace(term, target_share=0.1)
+    moved = stricter.follow(begun, pairs)["price"]
+    np.testing.assert_allclose(moved, 0.5 * np.exp(0.02), rtol=1e-6)
+    assert float(term.follow({**begun, "price": jnp.asarray(499.9)}, pairs)["price"]) == 500.0
     # What a change costs stays: 2 x 0.5.
     log_prob = float(one.outputs["selection"].log_prob[0])
     dearer = term.total(one, BATCH, {"price": jnp.asarray(0.75)}) - term.total(one, BATCH, start)

@@ -61,7 +61,7 @@ def table(metrics: Mapping[str, Any]) -> list[str]:
         what, remedy = ("all words", "raise") if share > _MUCH else ("no words", "lower")
         lines.append(
             f"  collapsed: {what} are selected ({share:.2f} %); {remedy} "
-            "config.objectives.rationale.sparsity"
+            "config.objectives.rationale.sparsity, or give a target_share beside it"
         )
     return lines
 

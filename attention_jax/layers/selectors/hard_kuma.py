@@ -2,7 +2,8 @@
 
   a, b = softplus(h[t] W + c);   z[t] ~ HardKuma(a, b)
 
-No REINFORCE is needed, and penalties are of expected numbers; see `ops/rationales.py`.
+No REINFORCE is needed, and penalties are of expected numbers; see `ops/rationales.py`, and for
+their Lagrangian relaxation `target_share` of the objective `rationale`.
 """
 
 import dataclasses
@@ -27,7 +28,7 @@ from attention_jax.types import Array, Call, Params
 
 PAPER = (
     "Bastings, Aziz and Titov (2019), Interpretable neural predictions with differentiable binary "
-    "variables, sections 3 and 4, with fixed penalties for their Lagrangian"
+    "variables, sections 3 and 4"
 )
 _LEAST, _MOST = 0.01, 100.0
 
