@@ -1,16 +1,20 @@
 """Rationales: Lei, Barzilay and Jaakkola 2016, on movie reviews with evidence marked by people.
 
 "Rationalizing neural predictions", EMNLP 2016: a generator selects words, and a classifier reads
-nothing else. As in the paper a change between words costs twice as much as a selected word, one
-sample is drawn, and the generator learns by REINFORCE; a moving average of the cost is its baseline
-(--config.objectives.rationale.baseline=none is the paper's). Documents are longer than the paper's,
-so that sentences are read apart, by GRUs, as in configs/yang2016.py.
+nothing else. As in the paper a change between words costs twice as much as a selected word at
+first, one sample is drawn, and the generator learns by REINFORCE; a moving average of the cost is
+its baseline (--config.objectives.rationale.baseline=none is the paper's). Otherwise: the classifier
+learns alone at first, from words drawn at random, and then the price of a word follows the share
+that is selected, until it is a fifth (--config.objectives.rationale.target_share=0
+--config.objectives.rationale.sparsity=3e-4 is the paper's fixed price, and
+--config.objectives.rationale.schedule.start_steps=0 its start; on so few documents all words or
+none are then selected). Documents are longer than the paper's, so that sentences are read apart, by
+GRUs, as in configs/yang2016.py, with less dropout, for what is not selected is dropped already.
 
 Command:  python -m launch.train --config=configs/lei2016.py --workdir=runs/lei2016
           after the colon: eraser_movies, documents (your own: --config.data.train_table=FILE) or
           smoke; --config.model.generator.selector.name=recurrent, or hard_kuma for the form of
-          Bastings, Aziz and Titov (2019), which needs no REINFORCE; with its price fixed it easily
-          selects all words or none (see the objective's `coherence`)
+          Bastings, Aziz and Titov (2019), which needs no REINFORCE
 Data:     ATTENTION_JAX_DATA names a directory with the folder eraser_movies
 """
 
@@ -31,8 +35,16 @@ def get_config(argument: str | None = None) -> ConfigDict:
     }
     for level in (config.model.words, config.model.sentences):
         level.pooling = {"name": "maximum"}
-    # In nats for a word: a document of the smoke data has few, and from .02 on none is selected.
-    config.objectives = {"nll": {}, "rationale": {"sparsity": 0.007 if is_smoke else 3e-4}}
+    config.training.update({"metric": "rationale/cost", "mode": "min"})
     if is_smoke:
+        # In nats for a word: a smoke document has few, and from .02 on none is selected.
+        config.objectives = {"nll": {}, "rationale": {"sparsity": 0.007}}
         config.training.num_steps = 200
+        return config
+    rationale = {"sparsity": 1e-4, "target_share": 0.2, "schedule": {"start_steps": 200}}
+    config.objectives = {"nll": {}, "rationale": rationale}
+    config.model.word_dropout, config.model.embedding_dropout = 0.0, 0.2
+    # Steps in place of epochs, so that few documents of one's own are not read too seldom.
+    del config.training["num_epochs"]
+    config.training.num_steps = 700
     return config

@@ -9,7 +9,7 @@ from experiments import rationales as experiment
 from experiments.kit import kept_counts, sample_document, selected_words
 from tests.experiments.measured import DOCUMENT, made_record
 
-FIRST = ("attention", "independent_0.0003", "recurrent_0.0003", "hard_kuma_0.0003")
+FIRST = ("attention", "independent_0.2", "recurrent_0.2", "hard_kuma_0.2")
 
 
 @pytest.fixture(autouse=True)
@@ -50,22 +50,26 @@ def report(tmp_path, cells, record=record):
     return page.read_text(), [picture.name for picture in pictures]
 
 
-def test_generators_and_prices_differ(tmp_path):
+def test_generators_and_shares_differ(tmp_path):
     grid = experiment.make_grid()
-    assert len(grid.cells) == 16 and [*grid.cells][: len(FIRST)] == [*FIRST]
+    assert len(grid.cells) == 12 and [*grid.cells][: len(FIRST)] == [*FIRST]
     runs = {run.cell: run for run in grid.runs(tmp_path, tmp_path)}
     assert runs["attention"].resolved()["model"]["name"] == "classifier"
-    found = runs["recurrent_paper_0.001"].resolved()
-    assert found["model"]["generator"]["selector"]["name"] == "recurrent"
-    assert found["objectives"]["rationale"]["baseline"] == "none"
-    assert found["objectives"]["rationale"]["sparsity"] == 1e-3
+    for cell, target, sparsity, baseline in (
+        ("recurrent_0.3", 0.3, 1e-4, "moving_average"), ("recurrent_paper", 0.0, 3e-4, "none"),
+    ):  # fmt: skip
+        found = runs[cell].resolved()
+        assert found["model"]["generator"]["selector"]["name"] == "recurrent"
+        rationale = found["objectives"]["rationale"]
+        assert (rationale["target_share"], rationale["sparsity"]) == (target, sparsity)
+        assert rationale["baseline"] == baseline
     assert [*experiment.make_grid(smoke=True).cells][: len(FIRST)] == [*FIRST]
 
 
 def test_the_page_has_every_cell(tmp_path):
     text, pictures = report(tmp_path, experiment.make_grid().cells)
     rows = [line for line in text.splitlines() if "| 3 | 81.00 ± 1.00 |" in line]
-    assert len(rows) == 16 and "Only" not in text
+    assert len(rows) == 12 and "Only" not in text
     assert "–" in rows[0]  # a score that no run has
     assert pictures == ["precision.png", "document.png"]
 
@@ -74,13 +78,13 @@ def test_the_first_cells_test_the_claim(tmp_path):
     """Attention's F1 at 10 %: 2 * 2 / (10 + 20); that of generators 2 * 8 / 30."""
     text, _ = report(tmp_path, FIRST)
     assert text.count("| 0 of 3 |") == len(FIRST) - 1  # collapsed
-    assert "| recurrent 0.0003 | 10.00 ± 0.00 | 0.00 ± 0.00 | +100.00 |" in text  # IOU F1
+    assert "| recurrent 0.2 | 10.00 ± 0.00 | 0.00 ± 0.00 | +100.00 |" in text  # IOU F1
     (section,) = [part for part in text.split("\n## ") if part.startswith("Recurrent against")]
-    assert "| recurrent 0.0003 | +0.00 |" in section and "| hard kuma" not in section
-    start = "| recurrent 0.0003 | 10.00 ± 0.00 | 13.33 ± 0.00 | +40.00 | 40.00 to 40.00 | < 0.0"
+    assert "| recurrent 0.2 | +0.00 |" in section and "| hard kuma" not in section
+    start = "| recurrent 0.2 | 10.00 ± 0.00 | 13.33 ± 0.00 | +40.00 | 40.00 to 40.00 | < 0.0"
     assert start in text and start.replace("recurrent", "independent") in text
-    assert "| hard kuma 0.0003 | 10.00 ± 0.00 | 13.33 ± 0.00 | +0.00 | " in text
-    assert "**Only 12 of 48 runs are finished.**" in text
+    assert "| hard kuma 0.2 | 10.00 ± 0.00 | 13.33 ± 0.00 | +0.00 | " in text
+    assert "**Only 12 of 36 runs are finished.**" in text
 
 
 def test_seeds_that_select_nothing_or_everything_are_counted(tmp_path):
@@ -91,10 +95,10 @@ def test_seeds_that_select_nothing_or_everything_are_counted(tmp_path):
         kept = {kept_counts.ARRAY: counts(selected[run.seed], selected[run.seed] / 5)}
         return made_record(run, arrays={sample_document.FILE: arrays, selected_words.FILE: kept})
 
-    text, _ = report(tmp_path, ["hard_kuma_0.0003"], collapsed)
+    text, _ = report(tmp_path, ["hard_kuma_0.2"], collapsed)
     assert "| 2 of 3 |" in text and "## Recurrent against" not in text
 
 
 def test_a_page_without_attention_tests_nothing(tmp_path):
-    text, pictures = report(tmp_path, ["independent_0.0003"])
+    text, pictures = report(tmp_path, ["independent_0.2"])
     assert "against attention's" not in text and pictures == ["precision.png"]
