@@ -17,7 +17,6 @@ from attention_jax.types import Batch, ModelOutput
 PAPER = "Lei, Barzilay and Jaakkola (2016), Rationalizing neural predictions, eq. 4 and 5"
 _DECAY = 0.9
 _RATE = 0.02  # of the logarithm of the price, at most, at each step
-Carried = Mapping[str, Any]
 _FURTHEST = 1e3  # how far the price may go from where it starts, up or down
 
 
@@ -90,55 +89,62 @@ class Term:
         return sentence_count(batch)
 
     def total(
-        self, output: ModelOutput, batch: Batch, carried: Carried | None = None
+        self, output: ModelOutput, batch: Batch, carried: Any = None
     ) -> Float[Array, ""]:
         """Returns the loss summed over documents; with REINFORCE its gradient is what counts."""
         selection = output.outputs["selection"]
-        carried = self.start() if carried is None else carried
-        advantage = jax.lax.stop_gradient(self._cost(output, batch, carried))
+        named = self._named(self.start() if carried is None else carried)
+        advantage = jax.lax.stop_gradient(self._cost(output, batch, named))
         if self.baseline == "moving_average":
-            advantage -= carried["baseline"]
-        each = self._penalty(output, carried) + advantage * selection.log_prob
+            advantage -= named["baseline"]
+        each = self._penalty(output, named) + advantage * selection.log_prob
         return jnp.where(_is_document(batch), each, 0.0).sum()
 
-    def _penalty(self, output: ModelOutput, carried: Carried) -> Float[Array, "B"]:
+    def _penalty(self, output: ModelOutput, named: Mapping[str, Any]) -> Float[Array, "B"]:
         selection = output.outputs["selection"]
-        price = carried.get("price", self.sparsity)
+        price = named.get("price", self.sparsity)
         return price * selection.count + self.sparsity * self.coherence * selection.changes
 
-    def _cost(self, output: ModelOutput, batch: Batch, carried: Carried) -> Float[Array, "B"]:
+    def _cost(
+        self, output: ModelOutput, batch: Batch, named: Mapping[str, Any]
+    ) -> Float[Array, "B"]:
         mask = jnp.asarray(batch["target_mask"])
         nll = output.predictions.cross_entropy(jnp.asarray(batch["target"]), mask).sum(-1)
-        return nll + self._penalty(output, carried)
+        return nll + self._penalty(output, named)
 
-    def start(self) -> Carried:
+    def start(self) -> Any:
         """Returns the moving average and the price before the first step, whichever there are."""
-        carried = {}
-        if self.baseline == "moving_average":
-            carried["baseline"] = jnp.zeros(())
-        if self.target_share:
-            carried |= {"price": jnp.full((), self.sparsity), "steps": jnp.zeros((), jnp.int32)}
-        return carried
+        baseline = jnp.zeros(()) if self.baseline == "moving_average" else ()
+        if not self.target_share:
+            return baseline
+        price, steps = jnp.full((), self.sparsity), jnp.zeros((), jnp.int32)
+        return {"baseline": baseline, "price": price, "steps": steps}
 
-    def follow(self, carried: Carried, metrics: Pairs) -> Carried:
+    def _named(self, carried: Any) -> Mapping[str, Any]:
+        """Returns what is carried by name; a moving average alone is carried without one."""
+        return carried if self.target_share else {"baseline": carried}
+
+    def follow(self, carried: Any, metrics: Pairs) -> Any:
         """Moves the average towards the cost of the batch, and the price by its share of words."""
-        moved = {}
-        if "baseline" in carried:
-            total, count = metrics["cost"]
+        moved, named = {}, self._named(carried)
+        (total, count), (read, words) = metrics["cost"], metrics["share"]
+        if self.baseline == "moving_average":
             cost = total / jnp.maximum(count, 1.0)
-            moved["baseline"] = self.decay * carried["baseline"] + (1.0 - self.decay) * cost
-        if "price" in carried:
-            read, words = metrics["share"]
+            moved["baseline"] = self.decay * named["baseline"] + (1.0 - self.decay) * cost
+        if self.target_share:
             excess = jnp.minimum(read / jnp.maximum(words, 1.0) / self.target_share - 1.0, 1.0)
-            rate = jnp.where(carried["steps"] < self.schedule.start_steps, 0.0, _RATE)
-            price = carried["price"] * jnp.exp(rate * excess)
+            rate = jnp.where(named["steps"] < self.schedule.start_steps, 0.0, _RATE)
+            price = named["price"] * jnp.exp(rate * excess)
             least, most = self.sparsity / _FURTHEST, self.sparsity * _FURTHEST
-            moved |= {"price": jnp.clip(price, least, most), "steps": carried["steps"] + 1}
-        is_any = metrics["cost"][1] > 0
-        return {name: jnp.where(is_any, value, carried[name]) for name, value in moved.items()}
+            moved |= {"price": jnp.clip(price, least, most), "steps": named["steps"] + 1}
+        # A batch without documents teaches nothing.
+        kept = {name: jnp.where(count > 0, value, named[name]) for name, value in moved.items()}
+        found = {**named, **kept}
+        return found if self.target_share else found["baseline"]
 
-    def measure(self, output: ModelOutput, batch: Batch, carried: Carried) -> Pairs:
+    def measure(self, output: ModelOutput, batch: Batch, carried: Any) -> Pairs:
         """Measures the share of words that are selected, changes, cost, and a price that moves."""
+        named = self._named(carried)
         selection, is_real = output.outputs["selection"], _is_document(batch)
         number = jnp.sum(is_real, dtype=float)
         read = (selection.selected > 0).sum((-2, -1))
@@ -149,10 +155,10 @@ class Term:
         measured = {
             "share": (sum_of(read), sum_of(selection.words)),
             "changes": (sum_of(selection.changes), number),
-            "cost": (sum_of(self._cost(output, batch, carried)), number),
+            "cost": (sum_of(self._cost(output, batch, named)), number),
         }
-        if "price" in carried:
-            measured["price"] = (carried["price"] * number, number)
+        if self.target_share:
+            measured["price"] = (named["price"] * number, number)
         return measured
 
 
