@@ -35,16 +35,16 @@ def get_config(argument: str | None = None) -> ConfigDict:
     }
     for level in (config.model.words, config.model.sentences):
         level.pooling = {"name": "maximum"}
-    config.training.update({"metric": "rationale/cost", "mode": "min"})
+    config.training.mode = "min"
     if is_smoke:
         # In nats for a word: a smoke document has few, and from .02 on none is selected.
         config.objectives = {"nll": {}, "rationale": {"sparsity": 0.007}}
-        config.training.num_steps = 200
+        config.training.num_steps, config.training.metric = 200, "rationale/cost"
         return config
     rationale = {"sparsity": 1e-4, "target_share": 0.2, "schedule": {"start_steps": 200}}
     config.objectives = {"nll": {}, "rationale": rationale}
     config.model.word_dropout, config.model.embedding_dropout = 0.0, 0.2
     # Steps in place of epochs, so that few documents of one's own are not read too seldom.
     del config.training["num_epochs"]
-    config.training.num_steps = 700
+    config.training.num_steps, config.training.metric = 700, "rationale/cost_at_target"
     return config

@@ -108,9 +108,11 @@ class Term:
     def _cost(
         self, output: ModelOutput, batch: Batch, named: Mapping[str, Any]
     ) -> Float[Array, "B"]:
+        return self._nll(output, batch) + self._penalty(output, named)
+
+    def _nll(self, output: ModelOutput, batch: Batch) -> Float[Array, "B"]:
         mask = jnp.asarray(batch["target_mask"])
-        nll = output.predictions.cross_entropy(jnp.asarray(batch["target"]), mask).sum(-1)
-        return nll + self._penalty(output, named)
+        return output.predictions.cross_entropy(jnp.asarray(batch["target"]), mask).sum(-1)
 
     def start(self) -> Any:
         """Returns the moving average and the price before the first step, whichever there are."""
@@ -143,7 +145,11 @@ class Term:
         return found if self.target_share else found["baseline"]
 
     def measure(self, output: ModelOutput, batch: Batch, carried: Any) -> Pairs:
-        """Measures the share of words that are selected, changes, cost, and a price that moves."""
+        """Measures the share of words that are selected, changes and cost of a document.
+
+        With a target share the price, too, and `cost_at_target`, by which steps can be compared
+        whatever the price was: -log p(y | x, z) + max(0, share / target - 1), of each document.
+        """
         named = self._named(carried)
         selection, is_real = output.outputs["selection"], _is_document(batch)
         number = jnp.sum(is_real, dtype=float)
@@ -159,6 +165,9 @@ class Term:
         }
         if self.target_share:
             measured["price"] = (named["price"] * number, number)
+            excess = read / jnp.maximum(selection.words, 1.0) / self.target_share - 1.0
+            total = self._nll(output, batch) + jnp.maximum(excess, 0.0)
+            measured["cost_at_target"] = (sum_of(total), number)
         return measured
 
 

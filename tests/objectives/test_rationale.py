@@ -71,6 +71,8 @@ def test_the_price_follows_the_share_of_words():
     one, start = output(jnp.zeros(2), (0, 1)), term.start()
     pairs = term.measure(one, BATCH, start)
     assert float(pairs["price"][0]) == 0.5
+    # -log p = .4, and half of the words in place of a third.
+    np.testing.assert_allclose(pairs["cost_at_target"], [0.4 + 0.5, 1.0], rtol=1e-6)
     begun = term.follow(start, pairs)
     assert float(begun["price"]) == 0.5 and int(begun["steps"]) == 1  # not before the start
     np.testing.assert_allclose(term.follow(begun, pairs)["price"], 0.5 * np.exp(0.01), rtol=1e-6)
