@@ -30,6 +30,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from absl import logging
 from jaxtyping import Float
 from matplotlib.figure import Figure
 from ml_collections import ConfigDict
@@ -68,10 +69,11 @@ from attention_jax.plotting.canvases import attended_canvases
 from attention_jax.plotting.curves import read_metrics
 from attention_jax.plotting.heat_map import HeatMap, heat_map_grid
 from attention_jax.python_arguments import by_argument, in_arguments
+from attention_jax.quiet import quiet
 from attention_jax.runs.config import from_config_dict
 from attention_jax.runs.config_file import load_config
 from attention_jax.runs.ensemble import ensemble_of
-from attention_jax.runs.load import TrainedRun, load_run
+from attention_jax.runs.load import TrainedRun, load_run, note_unfinished
 from attention_jax.runs.run_directory import RunDirectory, read_json
 from attention_jax.runs.size_of_text import settled
 from attention_jax.training.preemption import Interruption
@@ -459,6 +461,7 @@ def load(
         directory.require()
         search = {**directory.read_config()["search"], **search}
     runs = [load_run(path, search, step) for path in paths]
+    note_unfinished(*runs)
     runs = [reverse_run(run) for run in runs] if direction == "reverse" else runs
     return Run(ensemble_of(runs, ensemble))
 
@@ -487,7 +490,8 @@ def train(
         config = load_config(str(config))
     known = RunDirectory(workdir).read_trained_config()
     experiment = from_config_dict(settled(config, _note, known=known))
-    run_experiment(experiment, workdir, preemption=Interruption())
+    with quiet(logging.ERROR):  # a checkpoint without a metric is no cause to warn
+        run_experiment(experiment, workdir, preemption=Interruption())
     return load(workdir)
 
 

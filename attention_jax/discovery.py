@@ -99,6 +99,12 @@ class Parts:
                     f"{self._package}: expected one part called {name!r}, found it in "
                     f"{' and in '.join(places)}"
                 )
+            if not name.isidentifier():
+                place = next(path for path in paths if _holds(path, name))
+                raise ConfigError(
+                    f"{Path(place, name)}.py: expected a name of letters, digits and underscores, "
+                    "as of any module and as fields of configs have"
+                )
         return set(counts)
 
     def _paths(self) -> list[str]:
@@ -217,6 +223,8 @@ def _imported(name: str) -> ModuleType:
             raise
         frames = traceback.extract_tb(error.__traceback__)
         lines = [frame.lineno for frame in frames if frame.filename == path]
+        if isinstance(error, SyntaxError) and error.filename == path:  # which no frame has reached
+            lines.append(error.lineno)
         where = ":".join([path, *map(str, lines[-1:])])
         raise ConfigError(
             f"{where}: expected a file that can be imported, found {type(error).__name__}: {error}"

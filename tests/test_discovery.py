@@ -103,6 +103,12 @@ def test_two_parts_of_one_name_are_refused_in_one_line(extension):
     assert "\n" not in str(caught.value)
 
 
+def test_a_name_that_no_field_can_have_is_refused_in_one_line(extension):
+    extension("refinements", "pea-ky", REFINEMENT)
+    with pytest.raises(ConfigError, match=r"refinements/pea-ky\.py: expected a name of letters, "):
+        REFINEMENTS.names()
+
+
 @pytest.mark.parametrize("missing", ["/no/such/folder", "~/no_such_folder", "{folder}/a_file"])
 def test_a_folder_of_extensions_that_is_not_there_is_refused(tmp_path, monkeypatch, missing):
     (tmp_path / "a_file").touch()
@@ -116,7 +122,7 @@ def test_a_folder_of_extensions_that_is_not_there_is_refused(tmp_path, monkeypat
     ("text", "found"),
     [
         ("\n\nimport no_such_module\n", ":3: expected .*, found ModuleNotFoundError: No module"),
-        ("def (:\n", ": expected a file that can be imported, found SyntaxError: "),
+        ("def (:\n", ":1: expected a file that can be imported, found SyntaxError: "),
     ],
 )
 def test_a_file_that_cannot_be_imported_is_named_in_one_line(extension, text, found):

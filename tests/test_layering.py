@@ -32,6 +32,7 @@ LAYERS = {
     "attention_jax.configuration": 0,
     "attention_jax.discovery": 0,
     "attention_jax.python_arguments": 0,
+    "attention_jax.quiet": 0,
     "attention_jax.spaced_words": 0,
     "attention_jax.ops": 1,
     "attention_jax.layers": 2,

@@ -9,7 +9,7 @@ from attention_jax.data.loading import TaskData
 from attention_jax.errors import UserError
 from attention_jax.layers.source import MAIN
 from attention_jax.runs.config import from_config_dict
-from attention_jax.runs.load import TrainedRun, load_run, task_of
+from attention_jax.runs.load import TrainedRun, load_run, note_unfinished, task_of
 from attention_jax.runs.named_files import Moved
 from attention_jax.runs.run_directory import RunDirectory
 
@@ -53,6 +53,8 @@ class OtherRun:
         try:
             path, step = _divided(place)
             run = load_run(path, step=step, moved=moved)
+            if step is None:
+                note_unfinished(run)
             if run.task.continues:
                 raise UserError(f"{place}: expected a model that reads a source, found none")
             return cls(flag, place, run, data_of(run))

@@ -155,7 +155,7 @@ def _by_runs() -> Aligned:
     from attention_jax.data.lines import read_pairs
     from attention_jax.decoding.attention_aligner import linked_pairs
     from attention_jax.decoding.translate import check_aligning
-    from attention_jax.runs.load import load_run
+    from attention_jax.runs.load import load_run, note_unfinished
     from attention_jax.types import BidirectionalModel
 
     # By their configs, so that a mistake in the texts is told before anything is loaded.
@@ -171,6 +171,7 @@ def _by_runs() -> Aligned:
         runs["reverse"] = reverse_run(runs["forward"])
     for flag, run in zip(("run", "reverse"), runs.values(), strict=False):
         check_aligning(run, flag)
+    note_unfinished(*runs.values())
     is_two_way = "reverse" not in runs and "opposite_alignment" in runs["forward"].model.provides
     known, usual = (DIRECTIONS, GEOMETRIC_MEAN) if is_two_way else ([*runs], DEFAULT)
     chosen = _chosen(known, f"{cli.value('run')}: a run", usual)

@@ -44,7 +44,7 @@ def loaded(**how: Any) -> Any:
       UserError: If one is no trained run, or they do not fit each other.
     """
     from attention_jax.runs.ensemble import ensemble_of
-    from attention_jax.runs.load import load_run
+    from attention_jax.runs.load import load_run, note_unfinished
 
     cli.use_compilation_cache()
     places = cli.directories(cli.require("workdir"))
@@ -52,6 +52,7 @@ def loaded(**how: Any) -> Any:
         raise UserError("--ensemble: expected several runs, --workdir=RUN,RUN, found one")
     search = cli.overridden("search")
     runs = [load_run(place, search, **how) for place in places]
+    note_unfinished(*runs)
     if "direction" in flags.FLAGS and cli.value("direction") == "reverse":
         from attention_jax.analysis.reverse import reverse_run
 

@@ -5,7 +5,6 @@ import errno
 import io
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from attention_jax.data import storage
 from attention_jax.data.builders.blocks import Example, ManySided, from_blocks
 from attention_jax.errors import DataError
 from attention_jax.paths import plainly_named
+from attention_jax.quiet import quiet
 
 # Errors of storage, which users can mend; any other is a mistake of the program.
 _OF_STORAGE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EACCES)
@@ -39,7 +39,7 @@ def load_examples(builder_class: type, config: Any = None) -> dict[str, list[Exa
     with plainly_named(root) as plain:
         with storage.exclusive(root / "locks" / builder_class.name):
             # A builder looks for prepared data when it is made: only with the lock in hand.
-            with _quiet():
+            with quiet(logging.ERROR):  # a config of the user's own is no cause to warn
                 builder = _builder(builder_class, plain, root, config)
             folder = root / Path(builder.data_dir).relative_to(plain)
             if not folder.exists():
@@ -57,7 +57,7 @@ def _prepare(builder: tfds.core.DatasetBuilder, folder: Path) -> None:
     settings = tfds.download.DownloadConfig(compute_stats=tfds.download.ComputeStatsMode.SKIP)
     try:
         # TFDS prints to the standard output too.
-        with _quiet(), contextlib.redirect_stdout(io.StringIO()):
+        with quiet(logging.WARNING), contextlib.redirect_stdout(io.StringIO()):
             builder.download_and_prepare(
                 download_dir=str(storage.cache_root() / "downloads"),
                 download_config=settings,
@@ -71,17 +71,6 @@ def _prepare(builder: tfds.core.DatasetBuilder, folder: Path) -> None:
         if reason is None:
             raise
         raise DataError(f"{folder}: the data set could not be written ({reason})") from None
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keeps the messages of TFDS out of the log, except for warnings and errors."""
-    verbosity = logging.get_verbosity()
-    logging.set_verbosity(min(verbosity, logging.WARNING))
-    try:
-        yield
-    finally:
-        logging.set_verbosity(verbosity)
 
 
 def _builder(

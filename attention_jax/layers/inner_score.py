@@ -18,10 +18,10 @@ def check_inner_score(score: MechanismConfig, field: str = "score") -> None:
     """
     if not hasattr(score, "normalizer"):
         raise ValueError(f"{field}.name: expected a score over all slots, found {score.name!r}")
-    if score.num_heads != 1:
+    num_heads = getattr(score, "num_heads", 1)  # a config without the field is of one head
+    if num_heads != 1:
         raise ValueError(
-            f"{field}.num_heads: expected 1, for num_heads beside it counts, found "
-            f"{score.num_heads}"
+            f"{field}.num_heads: expected 1, for num_heads beside it counts, found {num_heads}"
         )
     # Built for depths of one, only to see what it carries.
     carried = [name for name, _ in inner_score(score, 1, 1).spec.trackers]

@@ -39,7 +39,7 @@ from attention_jax.runs.held_out_texts import held_out_data
 from attention_jax.runs.length_limits import recorded_limits, with_limits
 from attention_jax.runs.named_files import Moved, check_texts_are_there, located
 from attention_jax.runs.pruning import Kept, read_kept
-from attention_jax.runs.run_directory import RunDirectory
+from attention_jax.runs.run_directory import RunDirectory, read_json
 from attention_jax.runs.run_inputs import TEXTS, check_texts, recorded_inputs
 from attention_jax.search.config import SearchConfig
 from attention_jax.types import Model, Params
@@ -234,6 +234,13 @@ def load_run(
         strategy, shardings, texts=kept.texts,
         resources=load_resources(directory.vocabularies, source, target),
     )  # fmt: skip
+
+
+def note_unfinished(*runs: TrainedRun) -> None:
+    """Says of runs that are about to be used whose training or evaluation has not ended."""
+    for run in runs:
+        if processes.is_first() and not (read_json(run.directory.run) or {}).get("finished"):
+            print(f"notice: not finished: {run.place}, which is used", file=sys.stderr)
 
 
 def _kept(

@@ -9,6 +9,7 @@ import dataclasses
 import functools
 import hashlib
 import math
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
@@ -124,8 +125,8 @@ def train(
                 directory.add_to_run(saving=checkpointer.cost.describe(time.monotonic() - began))
             if told_to_stop:
                 _leave(log, checkpointer, preemption, step)
-        if stopping.stopped:
-            log.say(f"stopped early: no better {settings.metric} since step {stopping.best_step}")
+        if line := _chosen(parts.total_steps, stopping, settings):
+            log.say(line)
         log.timed("save", checkpointer.wait)
         directory.add_to_run(time_use=log.end(), parameters=hash_parameters(state.params))
 
@@ -241,6 +242,13 @@ def _resumed(
         checkpoint.step, False, stopping, config.training
     ):
         checkpointer.make_interim(checkpoint.step)
+        if checkpoint.host.get("ends_best") and processes.is_first():
+            print(
+                f"notice: step {checkpoint.step}, the best, was validated only because training "
+                f"ended there, and goes when the next step is saved; a copy of {directory.path} "
+                "keeps it",
+                file=sys.stderr,
+            )
     return checkpoint.state, checkpoint.step, stopping
 
 
@@ -302,6 +310,17 @@ def _is_due(step: int, stopping: EarlyStopping, settings: TrainingConfig) -> boo
     """Returns whether a step is saved even if nobody interrupts the training."""
     wanted = stopping.stopped or stopping.best_step == step
     return wanted or _is_multiple(step, settings.checkpoint_every_steps)
+
+
+def _chosen(last: int, stopping: EarlyStopping, settings: TrainingConfig) -> str:
+    """Says which step is evaluated once training has ended, where that is not the last one."""
+    step = stopping.best_step
+    if stopping.stopped:
+        return f"stopped early: no better {settings.metric} since step {step}"
+    averages = isinstance(settings.averaging, CheckpointAverage)  # the newest steps
+    if step is None or averages or stopping.is_best(last):
+        return ""
+    return f"best {settings.metric} at step {step}, which is evaluated"
 
 
 def _counts(step: int, last: bool, stopping: EarlyStopping, settings: TrainingConfig) -> bool:

@@ -46,7 +46,9 @@ def requested_of_sweep() -> list[Request]:
     left = [number for number, run in numbers.items() if not run.is_finished()]
     chosen = {number: numbers[number] for number in cli.value("run") or left}
     if not chosen:
-        raise UserError(f"{sweep.directory}: expected a run without a record, found none")
+        raise UserError(
+            f"{sweep.directory}: expected runs left to be made, found all {len(numbers)} finished"
+        )
     return [
         _request(
             sweep.experiments[run.cell], f"{name}-{number}",

@@ -1,6 +1,8 @@
 """Runs that flags name: one, or several that predict together."""
 
 import json
+import re
+import shutil
 
 import numpy as np
 import pytest
@@ -24,6 +26,27 @@ def test_score_with_a_run_twice_is_the_run(launch, trained, tmp_path):
     one, two = (launch("score", f"--workdir={runs}", *files).out.split()
                 for runs in (trained, f"{trained},{trained}"))  # fmt: skip
     np.testing.assert_allclose([*map(float, two)], [*map(float, one)], atol=2e-4)
+
+
+def test_a_run_that_is_not_finished_is_used_and_said_to_be(launch, trained, tmp_path):
+    run, (source, target) = tmp_path / "run", (tmp_path / "a", tmp_path / "b")
+    shutil.copytree(trained, run)
+    facts = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps({**facts, "finished": None}))
+    source.write_text("123\n")
+    target.write_text("one two three\n")
+    texts = f"--source={source}", f"--target={target}"
+    for command in (
+        ("translate", f"--workdir={run}"), ("score", f"--workdir={run}", *texts),
+        ("evaluate", f"--workdir={trained}", *texts, f"--against={run}", "--name=unfinished"),
+        ("align", "apply", f"--run={run}", *texts, f"--output={tmp_path / 'links'}"),
+    ):  # fmt: skip
+        found = launch(*command, stdin=b"123\n" if command[0] == "translate" else b"")
+        assert found.code == 0, found.err
+        notice = f"notice: not finished: checkpoint step [0-9]+ of {run}, which is used"
+        assert re.fullmatch(notice, found.err.strip().split("\n")[0]), found.err
+        assert found.err.count("not finished") == 1
+    assert "not finished" not in launch("translate", f"--workdir={trained}", stdin=b"123\n").err
 
 
 def test_commas_divide_but_in_the_names_of_directories(tmp_path):

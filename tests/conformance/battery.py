@@ -18,6 +18,7 @@ from attention_jax.errors import ConfigError
 from attention_jax.layers import hard_attention
 from attention_jax.layers.attention import OneSource, build_mechanism
 from attention_jax.layers.encoder import sequence
+from attention_jax.layers.inner_score import check_inner_score
 from attention_jax.layers.mechanism import MECHANISMS
 from attention_jax.layers.refinement import REFINEMENTS
 from attention_jax.ops.step_pointer import STEP
@@ -125,6 +126,7 @@ def small_score(name, **fields):
         case = build_case(small_config(name, **fields))
         if case.refusal or case.carries:
             return None
+        check_inner_score(case.config)
     except Exception:  # whatever it is, `test_it_is_built` tells it
         return None
     if "max_positions" in has:

@@ -128,7 +128,7 @@ def pytest_pyfunc_call(pyfuncitem):
         first = refused_alike(case)
         if pyfuncitem.originalname != "test_it_is_built" or first is not case:
             pytest.skip(f"is not built, as test_it_is_built[{first.name}] says")
-    elif case is None and (first := refused_by_name(pyfuncitem.funcargs.get("name"))):
+    elif case is None and (first := refused_by_name(part_of(pyfuncitem.funcargs))):
         pytest.skip(f"is not built, as test_it_is_built[{first.name}] says")
     if pyfuncitem.originalname in _OF_OBJECTIVES and not_built(pyfuncitem.funcargs["name"]):
         pytest.skip("is not built, as test_objective_is_built says")
@@ -150,6 +150,11 @@ def refused_alike(case):
     of_part = [each for each in CASES.values() if each.part == case.part]
     alike = [each for each in of_part if each.refusal and told(each.refusal) == told(case.refusal)]
     return (alike or [case])[0]  # one that a test has made is in no list
+
+
+def part_of(arguments):
+    """Returns the name of the part that a test without a case is about."""
+    return arguments.get("name", getattr(arguments.get("config"), "name", None))
 
 
 def refused_by_name(name):

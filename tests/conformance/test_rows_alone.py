@@ -111,9 +111,10 @@ def test_readout(name):
 @pytest.mark.parametrize("name", INPUTS.names())
 def test_input(name):
     given, config = batch(), INPUTS.config(name)
-    fields = {**small(config), **({"frame_dim": FRAME_DIM} if hasattr(config, "frame_dim") else {})}
+    sizes = {"embedding_dim": D, "frame_dim": FRAME_DIM}
+    fields = {**small(config), **{key: sizes[key] for key in sizes if hasattr(config, key)}}
     encoder = {"name": "concatenation"}
-    model = build("concatenation", "luong", input={**fields, "embedding_dim": D}, encoder=encoder)
+    model = build("concatenation", "luong", input=fields, encoder=encoder)
     example = zero_fields(model.sources[0].input, *given["source"].shape)["source"]
     if jnp.issubdtype(example.dtype, jnp.floating):
         values = np.random.default_rng(0).normal(size=example.shape)

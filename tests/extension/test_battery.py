@@ -8,9 +8,17 @@ import sys
 import pytest
 
 from attention_jax.discovery import VARIABLE
-from tests.conformance import test_mechanisms
-from tests.conformance.battery import another, cases_of, fields_of, needs_of, small_score
-from tests.conformance.conftest import broken
+from tests.conformance import test_depths, test_mechanisms
+from tests.conformance.battery import (
+    another,
+    build_case,
+    cases_of,
+    fields_of,
+    needs_of,
+    small_config,
+    small_score,
+)
+from tests.conformance.conftest import broken, part_of
 
 PART = '''
 """Dot products."""
@@ -106,6 +114,31 @@ def test_what_is_not_built_breaks_one_rule_in_one_line(extension, name):
             test_mechanisms.test_it_is_built(case)
         line = broken("test_it_is_built", case.name, found.value)
         assert line.startswith(f"{name}") and CAUSES[name] in line and "\n" not in line
+
+
+def test_a_score_of_one_head_alone_needs_no_field_for_heads(extension):
+    extension("layers/mechanisms", "lonely", part("lonely", (NORMALIZER,), BUILD))
+    for name in ("local_p", "hard", "monotonic"):
+        case = build_case(small_config(name, score=small_config("lonely")))
+        assert case.refusal is None
+    names = [case.name for case in cases_of("local_p")]
+    assert sum("lonely" in name for name in names) == 1 < len(names)
+    with pytest.raises(ValueError, match="score.name: expected a score of which .* num_heads,"):
+        small_config("multi_head", score=small_config("lonely"))
+
+
+def test_depths_may_be_refused_in_any_words(extension):
+    refused = f'if query_dim != key_dim: raise ValueError("both alike, please")\n    {BUILD}'
+    extension("layers/mechanisms", "even", part("even", (NORMALIZER,), refused))
+    test_depths.test_queries_and_keys_of_two_depths_are_compared_or_refused(cases_of("even")[0])
+
+
+def test_what_is_not_built_is_not_tried_for_its_fields_either(extension):
+    extension("layers/mechanisms", "misshapen", part("misshapen", *REFUSED["misshapen"]))
+    fields = [change for change in test_mechanisms.changes() if change.id.startswith("luong_dot-")]
+    config, *_ = fields[0].values
+    assert part_of({"config": config}) == part_of({"name": "luong_dot"}) == "luong_dot"
+    assert part_of({"request": None}) is None
 
 
 def test_the_battery_is_collected_and_each_line_names_its_part(tmp_path, repository):

@@ -150,3 +150,12 @@ def test_two_files_of_one_name_are_one_line(folder, tmp_path, repository):
     )
     assert ended.returncode == 2 and ended.stderr.count("\n") == 1, ended.stderr
     assert "expected one part called 'cosine', found it in" in ended.stderr
+
+
+def test_an_input_of_ones_own_passes_the_battery(folder, repository):
+    ended = subprocess.run(
+        [sys.executable, "-m", "pytest", "-n0", "-q", "--tb=line", "-p", "no:cacheprovider",
+         "tests/conformance/test_rows_alone.py", "-k", "waves"],
+        capture_output=True, text=True, cwd=repository, env={**os.environ, VARIABLE: str(folder)},
+    )  # fmt: skip
+    assert ended.returncode == 0 and "1 passed" in ended.stdout, ended.stdout + ended.stderr

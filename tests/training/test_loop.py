@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 import shutil
 import signal
 import sys
@@ -152,11 +153,14 @@ def test_a_run_made_longer_in_pieces_is_the_run_made_at_once(tmp_path):
     assert found[0] == found[1]
 
 
-def test_an_end_that_validates_best_is_evaluated_until_training_goes_on(tmp_path):
+def test_an_end_that_validates_best_is_evaluated_until_training_goes_on(tmp_path, capsys):
     settings = dict(evaluate_every_steps=4, checkpoint_every_steps=0, evaluation={"splits": ()})
     run_experiment(tiny_config(num_steps=6, **settings), tmp_path / "run")
     assert load_run(tmp_path / "run").step == 6  # no worse than step 4, as nothing is learnt
+    assert "which is evaluated" not in capsys.readouterr().err
     run_experiment(tiny_config(num_steps=7, metric="nll", **settings), tmp_path / "run")
+    notice = f"notice: step 6, the best, .* goes when .*; a copy of {tmp_path / 'run'} keeps it\n"
+    assert re.search(notice, capsys.readouterr().err)
     with Checkpointer(tmp_path / "run" / "checkpoints", read_only=True) as checkpointer:
         assert checkpointer.steps() == [4, 7]
 
@@ -433,13 +437,14 @@ def test_unknown_metric_is_refused_before_training(tmp_path):
         run_experiment(tiny_config(metric="blue"), tmp_path / "run")
 
 
-def test_no_step_is_best_before_an_objective_is_switched_on(tmp_path):
+def test_no_step_is_best_before_an_objective_is_switched_on(tmp_path, capsys):
     late = CoveragePenalty(weight=50.0, schedule=WeightSchedule(start_steps=4))
     config = tiny_config(num_steps=10, evaluate_every_steps=2, metric="loss/nll", mode="max")
     config = dataclasses.replace(config, objectives={**config.objectives, "coverage_penalty": late})
     # By `mode` the first steps are the best, with the least training.
     run_experiment(config, tmp_path / "run")
     assert load_run(tmp_path / "run").step == 6
+    assert "\nbest loss/nll at step 6, which is evaluated\n" in capsys.readouterr().err
     said = [line for line in read_metrics(tmp_path / "run/metrics.jsonl")
             if line["split"] == "validation"]  # fmt: skip
     assert [line["step"] for line in said] == [2, 4, 6, 8, 10]

@@ -21,6 +21,8 @@ _TPU_MEMORY = {"v4": 32, "v5e": 16, "v5p": 95, "v6e": 32}
 _GPU_MEMORY = {
     "t4": 16, "l4": 24, "a100-40g": 40, "a100-80g": 80, "h100": 80, "h200": 141,
 }  # fmt: skip
+# Shapes of slices that can be had, as the maker's pages on v4, v5e, v5p and v6e list them.
+_FLAT_SLICES = ((1, 1), (2, 2), (2, 4), (4, 4), (4, 8), (8, 8), (8, 16), (16, 16))
 _CPU = "cpu"
 _MOST_DEVICES = 4096
 # Both TensorCores of a chip appear as one device, as they do on the machine.
@@ -96,6 +98,12 @@ def parse_target(text: str, slices: int = 1, memory_gib: float | None = None) ->
     if not re.fullmatch(r"[1-9]\d*(x[1-9]\d*)*", size) or len(size.split("x")) != axes:
         raise UserError(f"--topology: expected a shape as in {wanted}, found {text!r}")
     shape = tuple(int(part) for part in size.split("x"))
+    if kind in _TPU_MEMORY and not _is_slice(shape):
+        slices_known = ", ".join("x".join(map(str, each)) for each in _FLAT_SLICES)
+        offered = slices_known if axes == 2 else (
+            "2x2x1, or AxBxC from the smallest to the largest, all 2 or 4 or all multiples of 4"
+        )  # fmt: skip
+        raise UserError(f"--topology: expected a slice of {kind} ({offered}), found {text!r}")
     gigabytes = {**_TPU_MEMORY, **_GPU_MEMORY}.get(kind)
     if memory_gib is None and gigabytes is not None:
         # Makers count gigabytes of 10^9 bytes, compilers gibibytes of 2^30.
@@ -106,6 +114,15 @@ def parse_target(text: str, slices: int = 1, memory_gib: float | None = None) ->
             f"--topology: expected at most {_MOST_DEVICES} devices, found {target.devices}"
         )
     return target
+
+
+def _is_slice(shape: tuple[int, ...]) -> bool:
+    """Whether a slice of a TPU may have this shape; those of three axes are built of cubes."""
+    if len(shape) == 2:
+        return shape in _FLAT_SLICES
+    in_cube = all(size in (2, 4) for size in shape)
+    of_cubes = all(size % 4 == 0 for size in shape)
+    return shape == (2, 2, 1) or list(shape) == sorted(shape) and (in_cube or of_cubes)
 
 
 def devices_of(target: Target, compiler: str = "auto") -> tuple[list[jax.Device], str]:

@@ -56,9 +56,10 @@ class Config(MechanismConfig):
                 "score.name: expected a score of queries and keys alone, found "
                 f"{score.name!r}, which needs {' and '.join(score.needs)}"
             )
-        if score.num_heads != 1:
+        num_heads = getattr(score, "num_heads", 1)
+        if num_heads != 1:
             raise ValueError(
-                f"score.num_heads: expected 1, for one slot is read, found {score.num_heads}"
+                f"score.num_heads: expected 1, for one slot is read, found {num_heads}"
             )
 
     @property

@@ -85,7 +85,8 @@ class Config(MechanismConfig):
             )
         if self.score.projects_heads or not hasattr(self.score, "num_heads"):
             raise ValueError(
-                f"score.name: expected a score for single heads, found {self.score.name!r}"
+                "score.name: expected a score of which there may be several, with a field "
+                f"num_heads, found {self.score.name!r}"
             )
         if not self.score.reads_keys:
             inner = getattr(self.score, "score", self.score)  # that of a window
