@@ -12,8 +12,8 @@ from attention_jax.runs.checkpoints.checkpoint import Checkpointer
 from attention_jax.runs.config import (
     ExperimentConfig,
     changed_fields,
-    from_config_dict,
     may_change,
+    recorded_config,
     to_plain,
 )
 from attention_jax.runs.load import load_run, task_of
@@ -112,7 +112,7 @@ def adopt_config(directory: RunDirectory, config: ExperimentConfig) -> bool:
         old = None
     if old is not None:
         # Read and written again, so that former names and new defaults are no differences.
-        old = to_plain(from_config_dict(old))
+        old = to_plain(recorded_config(directory))
         changed = changed_fields(old, to_plain(config))
         refused = _refused(directory, config, changed)
         if refused:

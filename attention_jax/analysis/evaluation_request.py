@@ -36,7 +36,7 @@ from attention_jax.analysis.reverse import reverse_run, reverse_split_name, reve
 from attention_jax.data.examples import Split
 from attention_jax.data.loading import TaskData
 from attention_jax.errors import UserError
-from attention_jax.runs.config import ExperimentConfig, from_config_dict
+from attention_jax.runs.config import ExperimentConfig, from_config_dict, recorded_config
 from attention_jax.runs.load import TrainedRun, task_of
 from attention_jax.runs.named_files import Moved
 from attention_jax.runs.results import format_results
@@ -289,7 +289,7 @@ def _reverse(run: TrainedRun, task: TaskData, request: EvaluationRequest) -> Oth
 
 def _moved(run: TrainedRun) -> Moved:
     """Returns the data files that overrides moved away from where the saved config has them."""
-    return Moved.between(from_config_dict(run.directory.read_config()), run.config)
+    return Moved.between(recorded_config(run.directory), run.config)
 
 
 def _against_gold(

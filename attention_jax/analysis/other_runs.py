@@ -8,7 +8,7 @@ from attention_jax.data.examples import Split
 from attention_jax.data.loading import TaskData
 from attention_jax.errors import UserError
 from attention_jax.layers.source import MAIN
-from attention_jax.runs.config import from_config_dict
+from attention_jax.runs.config import recorded_config
 from attention_jax.runs.load import TrainedRun, load_run, note_unfinished, task_of
 from attention_jax.runs.named_files import Moved
 from attention_jax.runs.run_directory import RunDirectory
@@ -115,7 +115,7 @@ def further_sources_of(flag: str, place: str) -> tuple[str, ...]:
     try:
         directory = RunDirectory(_divided(place)[0])
         directory.require()
-        config = from_config_dict(directory.read_config())
+        config = recorded_config(directory)
     except UserError as error:
         raise UserError(f"{flag}: {error}") from None
     return tuple(name for name in getattr(config.model, "sources", ()) if name != MAIN)

@@ -11,7 +11,7 @@ from typing import Any
 from attention_jax.configuration import plain
 from attention_jax.data.examples import Split
 from attention_jax.errors import UserError
-from attention_jax.runs.config import from_config_dict
+from attention_jax.runs.config import recorded_config
 from attention_jax.runs.length_limits import recorded_limits, with_limits
 from attention_jax.runs.load import TrainedRun
 from attention_jax.runs.named_files import located
@@ -45,7 +45,7 @@ def placed(run: TrainedRun, splits: Sequence[Split], text: str = "") -> TrainedR
 
 def _differences(run: TrainedRun) -> list[str]:
     """Lists fields of the search that differ from those of the run's config."""
-    config = located(from_config_dict(run.directory.read_config()), run.directory)
+    config = located(recorded_config(run.directory), run.directory)
     saved = plain(with_limits(config.search, recorded_limits(run.directory)))
     now: dict[str, Any] = plain(run.config.search)
     return [f"{name}={now[name]}" for name in now if now[name] != saved[name]]

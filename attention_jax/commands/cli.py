@@ -138,11 +138,11 @@ def moved_texts() -> Any:
 
 def _texts(workdir: str) -> dict[str, str]:
     """Returns the paths of a run's text files by the names of their fields in `data`."""
-    from attention_jax.runs.config import from_config_dict
+    from attention_jax.runs.config import recorded_config
     from attention_jax.runs.named_files import texts
     from attention_jax.runs.run_directory import RunDirectory
 
-    config = from_config_dict(RunDirectory(directories(workdir)[0]).read_config())
+    config = recorded_config(RunDirectory(directories(workdir)[0]))
     return {field.removeprefix("data."): path for field, path in texts(config).items()}
 
 

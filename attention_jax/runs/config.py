@@ -22,6 +22,7 @@ from attention_jax.devices.config import ShardingConfig
 from attention_jax.errors import ConfigError, SettingError
 from attention_jax.objectives import Objective, build_objective
 from attention_jax.objectives.compose import OBJECTIVES
+from attention_jax.runs.run_directory import RunDirectory
 from attention_jax.runs.writers import WRITERS
 from attention_jax.search.config import SearchConfig
 from attention_jax.updates import averaging as averages
@@ -210,6 +211,18 @@ def from_config_dict(values: Mapping[str, Any] | ConfigDict) -> ExperimentConfig
     _check_steps(config)
     _check_continues(config)
     return config
+
+
+def recorded_config(directory: RunDirectory) -> ExperimentConfig:
+    """Returns the config that a run directory holds.
+
+    Raises:
+      ConfigError: As `from_config_dict`, with the file: a part of the user's own may be gone.
+    """
+    try:
+        return from_config_dict(directory.read_config() or {})
+    except ConfigError as error:
+        raise ConfigError(f"{directory.config}: {error}") from None
 
 
 def _check_sources(config: ExperimentConfig) -> None:

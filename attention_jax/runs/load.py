@@ -33,7 +33,7 @@ from attention_jax.objectives import Objective
 from attention_jax.runs.checkpoints.checkpoint import Checkpointer
 from attention_jax.runs.checkpoints.reading import Checkpoint
 from attention_jax.runs.checkpoints.run_identity import check_origin, known_inputs
-from attention_jax.runs.config import ExperimentConfig, from_config_dict
+from attention_jax.runs.config import ExperimentConfig, recorded_config
 from attention_jax.runs.divergence import check_parameters, said_of
 from attention_jax.runs.held_out_texts import held_out_data
 from attention_jax.runs.length_limits import recorded_limits, with_limits
@@ -201,7 +201,7 @@ def load_run(
     """
     directory = RunDirectory(path)
     directory.require()
-    config = from_config_dict(directory.read_config())
+    config = recorded_config(directory)
     if search is not None:
         config = dataclasses.replace(config, search=typed(SearchConfig, search, "search"))
     if not has_vocabularies(directory.vocabularies):

@@ -49,6 +49,18 @@ def test_a_run_that_is_not_finished_is_used_and_said_to_be(launch, trained, tmp_
     assert "not finished" not in launch("translate", f"--workdir={trained}", stdin=b"123\n").err
 
 
+def test_what_a_run_names_and_nobody_knows_is_told_with_its_file(launch, trained, tmp_path):
+    run = shutil.copytree(trained, tmp_path / "run")
+    config = json.loads((run / "config.json").read_text())
+    config["model"]["attention"] = {"name": "mine"}  # in a folder that is named no longer
+    (run / "config.json").write_text(json.dumps(config))
+    for command in (("translate",), ("train", "--config=configs/quickstart.py:smoke")):
+        found = launch(*command, f"--workdir={run}", stdin=b"123\n")
+        assert found.code == 2
+        where = f"error: {run}/config.json: config.model.attention.name: expected one of "
+        assert found.err.splitlines()[-1].startswith(where), found.err
+
+
 def test_commas_divide_but_in_the_names_of_directories(tmp_path):
     for name in ("a", "a,b", "c,d,e"):
         (tmp_path / name).mkdir()

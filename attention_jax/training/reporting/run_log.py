@@ -62,7 +62,8 @@ class RunLog:
         self._parts = parts
         self._config = config
         self._step = step
-        self._diagnosed: set[str] = set()
+        self._diagnosed: set[str] = set()  # what was said, and below what was said to be over
+        self._over: set[str] = set()
         self._waited: dict[tuple, float] = {}  # seconds for a compiler, by the shapes of a batch
         self._time_use = TimeUse(time_use)
         self._progress = Progress(parts.total_steps, step=step, silent=not first)
@@ -116,10 +117,14 @@ class RunLog:
         names = dict.fromkeys((self._config.metric, *_PRINTED, *self._parts.task.task.printed))
         words = "  ".join(f"{name} {values[name]:.4g}" for name in names if name in values)
         self.say(f"step {step}/{self._parts.total_steps}  validation  {words}{'  (best)' * best}")
-        for name, line in diagnosed(values, step / self._parts.total_steps):
+        found = dict(diagnosed(values, step / self._parts.total_steps))
+        for name, line in found.items():
             if name not in self._diagnosed:  # once is enough
                 self.say(line)
-            self._diagnosed.add(name)
+        for name in sorted(self._diagnosed - found.keys() - self._over):
+            self.say(f"no longer: {name}")
+            self._over.add(name)
+        self._diagnosed |= found.keys()
 
     def timed(self, part: str, function: Callable, *arguments: Any, **keywords: Any) -> Any:
         """Calls a function and counts its time under `data`, `save` or `evaluation`."""

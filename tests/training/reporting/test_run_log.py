@@ -73,11 +73,17 @@ def test_the_first_process_tells_every_writer(make, told, tmp_path):
     assert {f"seconds/{part}" for part in parts_of_time} <= set(lines[0])
 
 
-def test_what_is_wrong_is_said_once(make, parts, told, capsys):
+def test_what_is_wrong_is_said_once_and_taken_back_once(make, parts, told, capsys):
+    values = {"loss": 1.0, "nll": 1.0}
     with make() as log:
         for step in (0, parts.total_steps, parts.total_steps):
-            log.validation(step, {"loss": 1.0, "nll": 1.0, "attention/entropy": 0.99}, best=False)
-    assert capsys.readouterr().err.count("attention is flat") == 1
+            log.validation(step, {**values, "attention/entropy": 0.99}, best=False)
+        found = capsys.readouterr().err
+        assert found.count("attention is flat") == 1 and "no longer" not in found
+        for entropy in (0.9, 0.8, 0.99, 0.8):
+            log.validation(parts.total_steps, {**values, "attention/entropy": entropy}, best=False)
+    found = capsys.readouterr().err
+    assert found.count("no longer: flat attention") == 1 and "is flat" not in found
 
 
 def test_another_process_writes_nothing(make, told, tmp_path, monkeypatch, capsys):
