@@ -13,6 +13,7 @@ from attention_jax.spaced_words import spaced_words
 DIRECTIONS = ("forward", "reverse")
 DEFAULT = "grow-diag-final-and"
 GEOMETRIC_MEAN = "geometric-mean"  # of the weights of two runs
+_FEWEST_WORDS = 1.5  # of a mean line, below which most lines are one word, as where no spaces are
 
 Words = Sequence[Sequence[str]]
 
@@ -23,6 +24,13 @@ def read_sides(source: str) -> tuple[Words, Words]:
 
     pairs = read_pairs(source, cli.require("target"))
     sources, targets = ([spaced_words(text) for text in side] for side in zip(*pairs, strict=True))
+    for place, side in ((source, sources), (cli.require("target"), targets)):
+        mean = sum(map(len, side)) / max(sum(map(bool, side)), 1)
+        if mean < _FEWEST_WORDS:
+            cli.note(
+                f"notice: {place}: a mean line has {mean:.1f} words, for only spaces divide them; "
+                "a script without spaces has to be divided before"
+            )
     return sources, targets
 
 

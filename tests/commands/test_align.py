@@ -53,6 +53,14 @@ def test_help_is_short_and_has_examples(launch, flag):
     assert launch("align", "train", flag).out == result.out
 
 
+def test_lines_that_no_spaces_divide_are_told(launch, files, tmp_path):
+    texts = files(source=["猫が好き", "犬が好き", ""], target=["I like cats", "I like dogs", "?"])
+    result = launch("align", "train", *texts, f"--output={tmp_path / 'links'}")
+    assert result.code == 0
+    (told,) = [line for line in result.err.splitlines() if line.startswith("notice: ")]
+    assert told.startswith(f"notice: {tmp_path / 'source'}: a mean line has 1.0 words, ")
+
+
 @pytest.mark.parametrize("method", ["ibm1", "hmm", "agreement"])
 def test_train_writes_links_and_says_how_far_it_is(train, method):
     result, lines = train(f"--method={method}")
