@@ -12,8 +12,8 @@ projects, a decoder that reads its own state, too, Adam, and beam search. Copy a
 Command:  python -m launch.train --config=configs/allamanis2016.py --workdir=runs/allamanis2016
           after the colon: method_naming (--config.data.folder=FOLDER for Python files of one's own)
           or smoke
-Expected: not measured. The paper's numbers are of Java
-Time:     not measured
+Expected: docs/results/allamanis2016.md; the paper's numbers are of Java
+Time:     about four minutes on one CPU core, seven with copying
 """
 
 from ml_collections import ConfigDict
