@@ -108,5 +108,5 @@ def _read_pictures(config: ConfigDict) -> None:
     }
     config.training.num_epochs = 30.0
     if data.name == "formulas":
-        # Made up, so there may be many: five times as many, read a third as often, are learnt better.
+        # Made up, so there may be many: five times as many, read a third as often, teach more.
         data.num_formulas, config.training.num_epochs = 40_000, 10.0
