@@ -66,16 +66,20 @@ def test_equal_pictures_may_have_different_markup():
         render("\\frac { \\frac { a } { b } } { \\frac { c } { d } }", 24, CELL)
 
 
-def test_the_data_set_is_rendered_once(tmp_path, monkeypatch):
+def test_the_data_set_is_rendered_once(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("ATTENTION_JAX_CACHE", str(tmp_path))
     monkeypatch.setattr("attention_jax.data.builders.formulas._EVALUATION", 3)
+    monkeypatch.setattr("attention_jax.data.builders.formulas._TOLD_EVERY", 5)
     config = Config(num_formulas=5, max_symbols=8)
     task = build_task(config, tmp_path / "vocab")
+    told = [f"rendering formulas, once: {number} of 11" for number in (0, 5, 10)]
+    assert capsys.readouterr().err.splitlines() == told
     assert {name: len(split) for name, split in task.splits.items()} == {
         "train": 5, "validation": 3, "test": 3,
     }  # fmt: skip
     monkeypatch.setattr(Config, "_render", None)  # which nothing calls again
     split = build_task(config, tmp_path / "vocab").split("test")
+    assert not capsys.readouterr().err
     assert split.content() == task.split("test").content()
     markup, cells = split.targets[1], split.extras["source"][1]
     expected, _ = render(markup, config.height, config.cell)

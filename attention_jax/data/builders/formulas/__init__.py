@@ -5,12 +5,12 @@ import hashlib
 import importlib.metadata
 import io
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
-from absl import logging
 
 from attention_jax.array_files import Form, read_arrays
 from attention_jax.configuration import setting
@@ -26,6 +26,7 @@ from attention_jax.errors import DataError
 
 _SEED = 0
 _EVALUATION = 500  # formulas of validation, and of test
+_TOLD_EVERY = 5000  # formulas, while they are rendered
 _VERSION = 1  # of what the rendering of a formula gives
 _FORMS = {
     "markups": Form("U", 1), "cells": Form("u", 2), "cells_counts": Form("i", 1),
@@ -78,7 +79,6 @@ class Config(PictureConfig):
             try:
                 return _read(path)
             except (FileNotFoundError, DataError):  # none yet, or a damaged one
-                logging.info("Rendering %d formulas into %s", count, path)
                 self._render(count, path)
             return _read(path)
 
@@ -94,6 +94,9 @@ class Config(PictureConfig):
             except TooHighError:
                 continue
             picture = picture.repeat(3, axis=-1) if self.colours == "rgb" else picture
+            if len(found) % _TOLD_EVERY == 0:
+                said = f"rendering formulas, once: {len(found):,} of {count:,}"
+                print(said, file=sys.stderr, flush=True)
             found.append((formula.markup, to_cells(picture, self.cell), gold_boxes(formula, parts)))
         if len(found) < count:
             raise DataError(
