@@ -443,7 +443,7 @@ def test_attention_layer_of_a_causal_place_is_so_within_a_sliding_window_only(pl
     [
         (lambda: small_config("none"), "score.name: expected a score over all slots, found 'none'"),
         (lambda: small_config("local_m"), "score.name: .* found 'local_m'"),
-        (lambda: small_score("bahdanau", num_heads=2), "score.num_heads: expected 1, .* found 2"),
+        (lambda: small_config("bahdanau", num_heads=2), "score.num_heads: expected 1, .* found 2"),
         (lambda: small_config("coverage_vector"), "score.name: .* which carries coverage"),
         (lambda: small_config("coverage_embedding"), "score.name: .* which carries coverage and"),
         (lambda: small_config("luong_location"), "score.max_positions: expected 5, .* found 8"),
