@@ -1,6 +1,7 @@
 """Formulas as pictures: markup rendered by Matplotlib, with the place of every symbol."""
 
 import functools
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from attention_jax.errors import DataError
 MARGIN = 2  # pixels around a formula
 SIZE = 14.0  # of its letters, in pixels
 _WIDEST = 2000
+_AFTER_SCRIPT = re.compile(r"(?<=[\^_])\s+")
 
 
 class TooHighError(ValueError):
@@ -103,7 +105,8 @@ def same_picture(one: str, other: str, height: int, cell: int) -> bool:
 def _outlines(markup: str) -> Sequence[tuple[np.ndarray, np.ndarray]]:
     """Returns vertices and codes of every glyph, then of every bar, in pixels."""
     maker, prop = _maker()
-    glyphs, shapes, bars = maker.get_glyphs_mathtext(prop, f"${markup}$")
+    # To mathtext a space after `^` or `_` is what is raised or lowered.
+    glyphs, shapes, bars = maker.get_glyphs_mathtext(prop, f"${_AFTER_SCRIPT.sub('', markup)}$")
     unit = SIZE / maker.FONT_SCALE
     found = []
     for shape, x, y, size in glyphs:

@@ -55,6 +55,23 @@ def test_rectangles_are_of_the_symbols_in_their_order():
     assert root[0] < b[0] and b[2] <= root[2] + 1 and root[1] < b[1]  # b is under the root
 
 
+@pytest.mark.parametrize("symbol", ["b", "7", "\\sigma"])
+def test_exponents_are_above_indices_and_smaller_than_letters(symbol):
+    def box(script):
+        formula = Formula(["a", script, "{", symbol, "}"], glyphs=[0, 3], bars=[])
+        return gold_boxes(formula, render(formula.markup, HEIGHT, CELL)[1])[3]
+
+    plain = render(symbol, HEIGHT, CELL)[1][0]
+    above, below = box("^"), box("_")
+    for each in (above, below):
+        assert each[3] - each[1] < 0.8 * (plain[3] - plain[1])
+    assert not same_picture(f"a ^ {{ {symbol} }}", f"a _ {{ {symbol} }}", HEIGHT, CELL)
+    letter = render(f"a ^ {{ {symbol} }}", HEIGHT, CELL)[1][0]
+    assert above[3] < letter[3] - 2  # ends above the foot of the letter
+    letter = render(f"a _ {{ {symbol} }}", HEIGHT, CELL)[1][0]
+    assert below[3] > letter[3]
+
+
 def test_equal_pictures_may_have_different_markup():
     assert same_picture("a", "a", HEIGHT, CELL)
     assert same_picture("{ a } + b", "a + b", HEIGHT, CELL)

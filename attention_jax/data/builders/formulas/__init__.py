@@ -27,7 +27,7 @@ from attention_jax.errors import DataError
 _SEED = 0
 _EVALUATION = 500  # formulas of validation, and of test
 _TOLD_EVERY = 5000  # formulas, while they are rendered
-_VERSION = 1  # of what the rendering of a formula gives
+_VERSION = 2  # of what the rendering of a formula gives
 _FORMS = {
     "markups": Form("U", 1), "cells": Form("u", 2), "cells_counts": Form("i", 1),
     "boxes": Form("f", 2), "boxes_counts": Form("i", 1),
