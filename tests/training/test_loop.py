@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import re
 import shutil
 import signal
 import sys
@@ -156,11 +155,9 @@ def test_a_run_made_longer_in_pieces_is_the_run_made_at_once(tmp_path):
 def test_an_end_that_validates_best_is_evaluated_until_training_goes_on(tmp_path, capsys):
     settings = dict(evaluate_every_steps=4, checkpoint_every_steps=0, evaluation={"splits": ()})
     run_experiment(tiny_config(num_steps=6, **settings), tmp_path / "run")
-    assert load_run(tmp_path / "run").step == 6  # no worse than step 4, as nothing is learnt
-    assert "which is evaluated" not in capsys.readouterr().err
+    assert load_run(tmp_path / "run").step == 6 and "evaluated" not in capsys.readouterr().err
     run_experiment(tiny_config(num_steps=7, metric="nll", **settings), tmp_path / "run")
-    notice = f"notice: step 6, the best, .* goes when .*; a copy of {tmp_path / 'run'} keeps it\n"
-    assert re.search(notice, capsys.readouterr().err)
+    assert "\nnotice: step 6, the best, was" in f"\n{capsys.readouterr().err}"
     with Checkpointer(tmp_path / "run" / "checkpoints", read_only=True) as checkpointer:
         assert checkpointer.steps() == [4, 7]
 
