@@ -20,6 +20,7 @@ from experiments.kit import (
     program,
     sample_map,
     score_means,
+    seed_ensemble,
     word_outcomes,
 )
 from experiments.kit.templates import titled
@@ -54,6 +55,11 @@ class WordCondition(Variant):
     def is_spoken(self) -> bool:
         """Whether outputs are phonemes."""
         return self.argument == "sigmorphon2021"
+
+    @property
+    def score(self) -> str:
+        """The score by which systems are compared."""
+        return "wer" if self.is_spoken else "exact_match"
 
 
 _WITHOUT_FEEDING = {
@@ -202,8 +208,13 @@ def make_grid(smoke: bool = False) -> Grid:
     cells = crossed(MADE_UP, SYSTEMS) if smoke else _cells()
     return grid_of(
         NAME, cells, NAME, smoke,
-        after=("experiments.kit.word_outcomes", "experiments.kit.sample_map"),
-        kept={**kept_counts.kept(word_outcomes.FILE), sample_map.FILE: None},
+        after=(
+            "experiments.kit.word_outcomes", "experiments.kit.sample_map",
+            "experiments.kit.seed_ensemble",
+        ),
+        kept={
+            **kept_counts.kept(word_outcomes.FILE), sample_map.FILE: None, seed_ensemble.FILE: None,
+        },
     )  # fmt: skip
 
 
@@ -246,17 +257,20 @@ def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
 
 
 def _table(members: Mapping[str, Cells]) -> str:
-    """Makes a row for each system, and for each published figure, with a column a language."""
+    """Makes a row for each system, and for each published figure, with a column a language.
+
+    Below them are ensembles of the seeds, of systems of which any is known.
+    """
     if not members:
         return ""
     learnt = conditions()
+    tried = [system for system in _TRIED if any(system in cells for cells in members.values())]
     rows = [
-        [
-            _TRIED[system].label,
-            *(_cell(learnt[name], cells.get(system)) for name, cells in members.items()),
-        ]
-        for system in _TRIED
-        if any(system in cells for cells in members.values())
+        [label.format(_TRIED[system].label), *row]
+        for label, cell in (("{}", _cell), ("{}, ensemble of the seeds", _together))
+        for system in tried
+        if {*(row := [cell(learnt[name], cells.get(system)) for name, cells in members.items()])}
+        != {tables.NOTHING}
     ]
     names = dict.fromkeys(label for name in members for label in learnt[name].published)
     for label in names:
@@ -266,10 +280,11 @@ def _table(members: Mapping[str, Cells]) -> str:
 
 
 def _cell(condition: WordCondition, runs: Sequence[GridRun] | None) -> str:
-    if not runs:
-        return tables.NOTHING
-    name = "wer" if condition.is_spoken else "exact_match"
-    return score_means.means(runs, (name,))[0]
+    return score_means.means(runs, (condition.score,))[0] if runs else tables.NOTHING
+
+
+def _together(condition: WordCondition, runs: Sequence[GridRun] | None) -> str:
+    return tables.spread([seed_ensemble.of_runs(runs or ()).get(condition.score)])
 
 
 def _parameters(runs: Sequence[GridRun]) -> str:

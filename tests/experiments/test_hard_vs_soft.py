@@ -16,7 +16,7 @@ from attention_jax.runs.run_directory import read_json
 from attention_jax.sweeps import archive
 from attention_jax.sweeps.kept_files import kept_arrays
 from experiments import hard_vs_soft as experiment
-from experiments.kit import kept_counts, sample_map, word_outcomes
+from experiments.kit import kept_counts, sample_map, seed_ensemble, word_outcomes
 from tests.experiments.measured import made_record
 
 VOCABULARIES = 77, 42  # of Turkish with 1,000 pairs
@@ -121,9 +121,11 @@ def test_the_page_shows_systems_beside_published_figures(tmp_path, numpy_rng, mo
     for run in runs:
         is_right = numpy_rng.random(200) < (0.6 if run.cell.endswith(".soft") else 0.9)
         counts = np.stack([is_right, 1 - is_right, 0 * is_right + 5, 0 * is_right + 1], axis=-1)
+        together = {"seeds": np.arange(run.seed + 1), "wer": np.float64(11.5 - run.seed)}
         records.append(made_record(
             run, config=run.resolved(), exact_match=100 * is_right.mean(), wer=12.5,
             arrays={
+                **({seed_ensemble.FILE: together} if run.cell.startswith("hun.soft") else {}),
                 word_outcomes.FILE: {kept_counts.ARRAY: np.float32(counts)},
                 sample_map.FILE: sample_map.arrays(np.eye(3), ["e", "v", "</s>"], ["e", "v", "l"]),
             },
@@ -135,6 +137,8 @@ def test_the_page_shows_systems_beside_published_figures(tmp_path, numpy_rng, mo
     assert "| yoyodyne, pointer-generator Transformer | 81.8 |" in text
     assert "| baseline of the task | 1.8 |" in text
     assert "| pointer, oracle STEPs | 12.50 ± 0.00 |" in text
+    assert "| soft, ensemble of the seeds | 9.50 |" in text  # of all three, not of the first two
+    assert "pointer, oracle STEPs, ensemble" not in text
     (row,) = [line for line in text.splitlines()
               if line.startswith("| turkish medium | pointer, oracle STEPs | +")]  # fmt: skip
     assert "| < 0.0" in row
