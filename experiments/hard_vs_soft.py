@@ -177,6 +177,8 @@ def conditions() -> dict[str, WordCondition]:
     for language in ("hun", "ice", "fre", "kor", "eng_us"):
         passes = {"ice": 100.0, "eng_us": 8.0}.get(language, 20.0)
         overrides = {"data.language": language, "training.num_epochs": passes}
+        if language == "kor":  # whose syllables are written as one character each
+            overrides["data.letters"] = "parts"
         published = {"baseline of the task": _BASELINES[language]} if language in _BASELINES else {}
         found[language] = WordCondition(
             language, overrides, argument="sigmorphon2021", published=published

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 
 from attention_jax.data.lines import MAX_LINE_CHARACTERS
+from attention_jax.data.text.symbol_kinds import BY_CHARACTER
 from attention_jax.data.text.vocabulary import Vocabulary
 from attention_jax.errors import DataError
 from attention_jax.spaced_words import SPACES
@@ -78,8 +79,8 @@ def incoming_tokens(
 ) -> Iterator[int]:
     """Yields the ids of a line as soon as they are known, without EOS; nothing of a blank one.
 
-    A character is known when it is there, where they are the symbols of the vocabulary, and a word
-    when a space or the end of the line follows.
+    A character is known when it is there, where they, or their parts, are the symbols of the
+    vocabulary, and a word when a space or the end of the line follows.
 
     Args:
       characters: Of the line.
@@ -91,7 +92,7 @@ def incoming_tokens(
       DataError: If the line is too long, or if ids change with what follows them.
     """
     known: list[int] = []
-    is_by_character = vocabulary.kind == "characters"
+    is_by_character = vocabulary.kind in BY_CHARACTER
 
     def more(text: str) -> list[int]:
         text = prepare(text)

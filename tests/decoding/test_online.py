@@ -271,6 +271,14 @@ def test_a_token_comes_as_soon_as_it_is_known():
             assert known == expected
 
 
+def test_parts_of_a_letter_are_known_once_it_is_there():
+    vocabulary = SymbolVocabulary.train("letter_parts", ["한글 é"])
+    read = iter("한글")
+    tokens = incoming_tokens(read, vocabulary, strip, "")
+    assert [next(tokens) for _ in range(3)] == vocabulary.encode("한")[:3]
+    assert [*read] == ["글"]
+
+
 def test_texts_that_change_with_what_follows_are_refused():
     vocabulary = SymbolVocabulary.train("characters", ["ας", "ασα"])
     with pytest.raises(DataError, match="input line 3: expected text whose words do not change"):

@@ -64,7 +64,14 @@ def test_a_cell_is_a_config(condition, tmp_path):
         if condition_of == condition and system in ("soft", "oracle_steps", "exact"):
             config = from_config_dict(run.resolved())
             assert config.data.language == condition.removesuffix("_low")
+            assert getattr(config.data, "letters", "whole") == "whole"
             assert config.task.label == ("inflection" if "_" == condition[7:8] else "pronunciation")
+
+
+def test_korean_is_read_in_jamo(tmp_path):
+    for run in experiment.make_grid().runs(tmp_path, tmp_path):
+        if run.cell in ("kor.soft", "kor.oracle_steps"):
+            assert from_config_dict(run.resolved()).data.letters == "parts"
 
 
 def test_systems_that_copy_differ_from_soft_attention_as_they_say(tmp_path):

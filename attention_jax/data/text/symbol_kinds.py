@@ -12,10 +12,14 @@ Texts of `names` name what is read, such as the file of a picture, and have no s
 Kinds of actions have symbols that no text has, which are written between others and leave no trace
 in it: `STEP`.
 
+Symbols of `letter_parts` are what letters are composed of, by Unicode's canonical decomposition
+(NFD): syllables of Hangul of jamo, and a letter with an accent of both.
+
 Documents are read sentence by sentence (`sentence_symbols`), and a label is one symbol, whatever it
 is written with (`labels`).
 """
 
+import unicodedata
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -51,6 +55,14 @@ def letters(text: str) -> list[str]:
     return list(text.partition(BETWEEN_COLUMNS)[0])
 
 
+def _letter_parts(text: str) -> list[str]:
+    return list(unicodedata.normalize("NFD", text))
+
+
+def _composed(parts: list[str]) -> str:
+    return unicodedata.normalize("NFC", "".join(parts))
+
+
 def tag_symbols(text: str) -> list[str]:
     """Returns the symbols of the tags of a text."""
     _, _, tags = text.partition(BETWEEN_COLUMNS)
@@ -80,6 +92,7 @@ _CODE = SymbolKind(code_words, " ".join)
 KINDS: Mapping[str, SymbolKind] = {
     "words": _WORDS,
     "characters": _CHARACTERS,
+    "letter_parts": SymbolKind(_letter_parts, _composed),
     "symbols": _SPACED,
     "code": _CODE,
     "word_actions": _WORDS._replace(silent=(STEP,)),
@@ -92,6 +105,8 @@ KINDS: Mapping[str, SymbolKind] = {
     "tags_apart": SymbolKind(letters, _with_tags, further=tag_symbols),
     "names": SymbolKind(lambda text: [], "".join),
 }
+# Whose symbols are known as soon as a character of a text is there.
+BY_CHARACTER = ("characters", "letter_parts")
 WITH_STEPS = {
     "words": "word_actions", "characters": "character_actions", "symbols": "symbol_actions",
 }  # fmt: skip

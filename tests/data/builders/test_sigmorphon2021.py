@@ -44,6 +44,20 @@ def test_real_files_make_the_known_splits(real_data, tmp_path):
     assert task.task.prepare("Afar\n", Config()) == "afar"
 
 
+def test_korean_syllables_are_read_as_jamo(real_data, tmp_path):
+    """Of 1,089 syllables many are rare; of some 100 jamo with marks and letters hardly one is."""
+    config = Config(language="kor", letters="parts")
+    parts = build_task(config, tmp_path / "parts")
+    whole = build_task(Config(language="kor"), tmp_path / "whole")
+    assert parts.source_vocabulary.size < 120 < 1000 < whole.source_vocabulary.size
+    unknown = [
+        sum(SpecialIds.UNK in ids for ids in task.split("test").source_ids)
+        for task in (parts, whole)
+    ]
+    assert unknown[0] < 3 < 20 < unknown[1]
+    assert parts.split("test").sources == whole.split("test").sources
+
+
 def test_what_is_not_at_hand_is_downloaded_from_the_pinned_commit(tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(storage, "obtain", lambda *which: asked.append(which) or tmp_path)

@@ -39,6 +39,16 @@ def test_tags_are_whole_symbols(kind, symbols):
     assert vocabulary.decode(vocabulary.encode(TEXT)) == whole
 
 
+def test_letters_are_read_in_parts():
+    """Jamo of Hangul, a letter and its accent; however a text is written, it is read alike."""
+    vocabulary = SymbolVocabulary.train("letter_parts", ["한글", "été"])
+    assert vocabulary.split("한글") == ["ᄒ", "ᅡ", "ᆫ", "ᄀ", "ᅳ", "ᆯ"]
+    assert vocabulary.split("été") == vocabulary.split("e\u0301te\u0301") == [*"e\u0301te\u0301"]
+    assert vocabulary.size == SpecialIds.COUNT + 6 + 3
+    assert vocabulary.decode(vocabulary.encode("한글")) == "한글"
+    assert SpecialIds.UNK not in vocabulary.encode("흔할")  # syllables that were never seen
+
+
 @given(lemma=letters, tags=tags, kind=st.sampled_from(["tags_before", "tags_after", "tags_apart"]))
 def test_no_tag_is_a_letter(lemma, tags, kind):
     text = f"{lemma}\t{';'.join(tags)}"

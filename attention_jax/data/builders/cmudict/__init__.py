@@ -4,13 +4,12 @@ import dataclasses
 from typing import ClassVar
 
 from attention_jax.configuration import setting
-from attention_jax.data.transduction import TransductionConfig
+from attention_jax.data.pronunciation import PronunciationConfig
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Config(TransductionConfig):
+class Config(PronunciationConfig):
     """English words to phonemes."""
 
     name: str = setting("cmudict", choices=("cmudict",))
-    task: ClassVar[str] = "pronounce"
     has_lowercase_sources: ClassVar[bool] = True

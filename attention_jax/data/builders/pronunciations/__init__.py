@@ -1,24 +1,21 @@
 """pronunciations: the user's own words and their phonemes."""
 
 import dataclasses
-from typing import ClassVar
 
 from attention_jax.configuration import setting
 from attention_jax.data.config import Corpus
 from attention_jax.data.own_tables import OwnTables
-from attention_jax.data.pronunciation import read_pronunciations
-from attention_jax.data.transduction import TransductionConfig
+from attention_jax.data.pronunciation import PronunciationConfig, read_pronunciations
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Config(OwnTables, TransductionConfig):
+class Config(OwnTables, PronunciationConfig):
     """Pronunciations in tables of `word<TAB>PHONEME PHONEME` lines.
 
     Further fields are those of `data.own_tables.OwnTables` and
-    `data.transduction.TransductionConfig`.
+    `data.pronunciation.PronunciationConfig`.
     """
 
-    task: ClassVar[str] = "pronounce"
     name: str = setting("pronunciations", choices=("pronunciations",))
 
     def load(self) -> Corpus:
