@@ -7,11 +7,9 @@ better than attention to tokens by themselves, and best where it also copies.
 from collections.abc import Sequence
 from pathlib import Path
 
-from attention_jax.analysis.resamples import read_resamples
-from attention_jax.evaluation.seeds import Resampled
 from attention_jax.sweeps.grid import Grid, GridRun
-from experiments.kit import differences, page, program, score_means
-from experiments.kit.variants import Variant, by_cell, grid_of
+from experiments.kit import differences, page, program, resampled_scores, score_means
+from experiments.kit.variants import Cells, Variant, by_cell, grid_of
 
 NAME = "allamanis2016"
 TITLE = "Names of functions: convolutional attention and copying"
@@ -36,7 +34,6 @@ COLUMNS = {
     "f1": "F1, rank 1", "f1_rank_5": "F1, rank 5", "exact_match": "exact match, rank 1",
     "exact_match_rank_5": "exact match, rank 5",
 }  # fmt: skip
-_TEST = "resamples.test.npz"
 
 
 def make_grid(smoke: bool = False) -> Grid:
@@ -45,28 +42,26 @@ def make_grid(smoke: bool = False) -> Grid:
     tiny = {"search.num_hypotheses": 1, "data.name": "smoke_code"}
     return grid_of(
         NAME, SYSTEMS, f"{NAME}:method_naming", smoke, overrides=tiny if smoke else {},
-        kept={_TEST: None},
+        kept=resampled_scores.kept(),
     )  # fmt: skip
 
 
 def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
     """Writes the page; returns its path."""
-    compared = filter(None, (_differences(runs, metric) for metric in COLUMNS))
+    cells = by_cell(runs)
+    compared = filter(None, (_differences(cells, metric) for metric in COLUMNS))
     return [page.write(
         grid, runs, out, TITLE, NAME, scores=score_means.overview(runs, SYSTEMS, COLUMNS),
         differences="\n\n".join(compared),
     )]  # fmt: skip
 
 
-def _differences(runs: Sequence[GridRun], metric: str) -> str:
+def _differences(cells: Cells, metric: str) -> str:
     """Makes a row for each system but the base; none of runs without the metric, as tiny ones."""
-
-    def scored(run: GridRun) -> Resampled | None:
-        return read_resamples(run.arrays(_TEST), run.name).get(metric)
-
-    found = by_cell([run for run in runs if scored(run) is not None])
-    heading = f"{COLUMNS[metric]}, against attention"
-    return differences.table_of_systems(BASE, found, scored, SYSTEMS, heading)
+    return differences.table_of_systems(
+        BASE, resampled_scores.keeping(cells, metric), resampled_scores.of_run(metric), SYSTEMS,
+        f"{COLUMNS[metric]}, against attention",
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from experiments.kit import (
     pictures,
     program,
     rare_words,
+    resampled_scores,
     score_means,
     training_curves,
 )
@@ -63,24 +64,30 @@ def make_grid(smoke: bool = False) -> Grid:
     """Returns all runs, or a few tiny ones on made-up data."""
     return grid_of(
         NAME, crossed(MADE_UP if smoke else CORPORA, SYSTEMS), f"{NAME}:multi30k", smoke,
-        after=("experiments.kit.rare_words",), kept=kept_counts.kept(rare_words.FILE),
-        curves=(_LOSS,),
+        after=("experiments.kit.rare_words",), curves=(_LOSS,),
+        kept={**kept_counts.kept(rare_words.FILE), **resampled_scores.kept("bleu")},
     )  # fmt: skip
 
 
 def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
     """Writes the page and its plots; returns their paths."""
     found = by_condition(runs)
+    labels = {name: corpus.label for name, corpus in CORPORA.items()}
     compared = differences.table_against(
-        BASE, found, rare_words.of_run, SYSTEMS,
-        {name: corpus.label for name, corpus in CORPORA.items()},
+        BASE, found, rare_words.of_run, SYSTEMS, labels,
         ("corpus", "lexicon", "recall, against none"),
+    )  # fmt: skip
+    bleu = differences.table_against(
+        BASE,
+        {name: resampled_scores.keeping(cells, "bleu") for name, cells in found.items()},
+        resampled_scores.of_run("bleu"), SYSTEMS, labels,
+        ("corpus", "lexicon", "BLEU, against none"),
     )  # fmt: skip
     drawn = _curves(found, out / grid.name)
     shown = [f"{table}\n\n{pictures.shown([plot], out)}" for plot, table in drawn.items()]
     legend = [training_curves.LEGEND] if shown else []
     written = page.write(
-        grid, runs, out, TITLE, NAME, scores=_scores(found), differences=compared,
+        grid, runs, out, TITLE, NAME, scores=_scores(found), differences=compared, bleu=bleu,
         curves=titled("Validation perplexity over the updates", "\n\n".join([*legend, *shown])),
     )  # fmt: skip
     return [written, *drawn]

@@ -8,8 +8,6 @@ import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from attention_jax.analysis.resamples import read_resamples
-from attention_jax.evaluation.seeds import Resampled
 from attention_jax.sweeps import tables
 from attention_jax.sweeps.grid import Grid, GridRun
 from experiments.kit import (
@@ -19,6 +17,7 @@ from experiments.kit import (
     page,
     pictures,
     program,
+    resampled_scores,
     sample_attention,
     score_means,
     word_outcomes,
@@ -30,7 +29,6 @@ from experiments.kit.variants import (
     by_condition,
     crossed,
     grid_of,
-    keeping,
     label_of,
 )
 
@@ -68,7 +66,7 @@ MEASURES = {
     "exact_match": "exact match", "exact_pictures": "exact picture", "bleu_1": "BLEU-1",
     "bleu_4": "BLEU-4", "chrf": "chrF", "attention_in_gold": "attention in gold rectangles",
 }  # fmt: skip
-_GOLD, _TEST = "attention_in_gold", "resamples.test.npz"
+_GOLD = "attention_in_gold"
 _SHOWN = "emoji_base"  # beside formulas, of which every system is shown
 
 
@@ -82,7 +80,7 @@ def make_grid(smoke: bool = False) -> Grid:
         ),
         kept={
             **kept_counts.kept(word_outcomes.FILE), **kept_counts.kept(gold_areas.FILE),
-            sample_attention.FILE: None, _TEST: (_GOLD,),
+            sample_attention.FILE: None, **resampled_scores.kept(_GOLD),
         },
     )  # fmt: skip
 
@@ -95,8 +93,10 @@ def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
         ("data", "attention", "exact match, against soft"),
     )  # fmt: skip
     in_gold = differences.table_against(
-        BASE, {name: keeping(cells, _TEST) for name, cells in found.items()}, _share_in_gold,
-        SYSTEMS, labels, ("data", "attention", "attention in gold rectangles, against soft"),
+        BASE,
+        {name: resampled_scores.keeping(cells, _GOLD) for name, cells in found.items()},
+        resampled_scores.of_run(_GOLD), SYSTEMS, labels,
+        ("data", "attention", "attention in gold rectangles, against soft"),
     )  # fmt: skip
     drawn = sample_attention.write_pictures(_shown(found), out / grid.name)
     scores = {name: _table(found.get(name, {})) for name in DATA}
@@ -105,10 +105,6 @@ def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
         pictures=titled("Where each word looked", pictures.shown(drawn, out)),
     )  # fmt: skip
     return [written, *drawn]
-
-
-def _share_in_gold(run: GridRun) -> Resampled:
-    return read_resamples(run.arrays(_TEST), run.name)[_GOLD]
 
 
 def _shown(found: Mapping[str, Cells]) -> dict[str, GridRun]:

@@ -7,9 +7,16 @@ section 3.4: attention is better than averages and maxima.
 from collections.abc import Sequence
 from pathlib import Path
 
-from attention_jax.analysis.resamples import read_resamples
 from attention_jax.sweeps.grid import Grid, GridRun
-from experiments.kit import differences, page, pictures, program, sample_document, score_means
+from experiments.kit import (
+    differences,
+    page,
+    pictures,
+    program,
+    resampled_scores,
+    sample_document,
+    score_means,
+)
 from experiments.kit.variants import Variant, by_cell, grid_of
 
 NAME = "documents"
@@ -31,14 +38,14 @@ COLUMNS = {
     "label_accuracy": "accuracy ↑", "macro_f1": "macro F1 ↑",
     "attention_token_f1": "token F1 of weights ↑", "attention_precision_10": "precision at 10 % ↑",
 }  # fmt: skip
-_TEST = "resamples.test.npz"
 
 
 def make_grid(smoke: bool = False) -> Grid:
     """Returns all runs, or tiny ones on made-up data."""
     return grid_of(
         NAME, SYSTEMS, "yang2016:eraser_movies", smoke, curves=("nll", "accuracy"),
-        after=("experiments.kit.sample_document",), kept={sample_document.FILE: None, _TEST: None},
+        after=("experiments.kit.sample_document",),
+        kept={sample_document.FILE: None, **resampled_scores.kept()},
     )  # fmt: skip
 
 
@@ -48,8 +55,8 @@ def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
     firsts = {name: cells[name][0] for name in (BASE,) if name in cells}
     picture = sample_document.write_picture(firsts, out / grid.name)
     compared = differences.table_of_systems(
-        BASE, cells, lambda run: read_resamples(run.arrays(_TEST), run.name)["label_accuracy"],
-        SYSTEMS, "accuracy, against attention",
+        BASE, cells, resampled_scores.of_run("label_accuracy"), SYSTEMS,
+        "accuracy, against attention",
     )  # fmt: skip
     written = page.write(
         grid, runs, out, TITLE, NAME, scores=score_means.overview(runs, SYSTEMS, COLUMNS),

@@ -1,6 +1,5 @@
 """What a pyramid saves and costs in listen, attend and spell; see `USAGE`."""
 
-import functools
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -8,14 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from attention_jax.analysis.resamples import read_resamples
-from attention_jax.evaluation.seeds import Resampled
 from attention_jax.plotting.tradeoff import Point, tradeoff
 from attention_jax.sweeps import tables
 from attention_jax.sweeps.grid import Grid, GridRun
-from experiments.kit import differences, page, pictures, program, sample_attention
+from experiments.kit import (
+    differences,
+    page,
+    pictures,
+    program,
+    resampled_scores,
+    sample_attention,
+)
 from experiments.kit.templates import titled
-from experiments.kit.variants import Cells, Variant, by_condition, crossed, grid_of, keeping
+from experiments.kit.variants import Cells, Variant, by_condition, crossed, grid_of
 
 NAME = "pyramid"
 TITLE = "A pyramid against none: strings of spoken digits"
@@ -68,7 +72,11 @@ def make_grid(smoke: bool = False) -> Grid:
         curves=("steps_per_second", "wer", *_MEMORY), after=("experiments.kit.sample_attention",),
         kept={
             sample_attention.FILE: None,
-            **{_resamples(test): ("wer",) for test in (["test"] if smoke else TESTS)},
+            **{
+                file: metrics
+                for test in (["test"] if smoke else TESTS)
+                for file, metrics in resampled_scores.kept("wer", split=test).items()
+            },
         },
     )  # fmt: skip
 
@@ -90,26 +98,18 @@ def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
     return [written, *costs, *drawn]
 
 
-def _resamples(test: str) -> str:
-    return f"resamples.{test}.npz"
-
-
 def _differences(found: Mapping[str, Cells]) -> str:
     """Makes a row for each test, attention and pyramid: its errors against those without one."""
     encoders, rows = {name: Variant(label) for name, label in LABELS.items()}, []
     for test, label in TESTS.items():
-        of_run = functools.partial(_word_errors, _resamples(test))
+        of_run = resampled_scores.of_run("wer", test)
         for how in ATTENTION:
             cells = {name: under[how] for name, under in found.items() if how in under}
-            kept = keeping(cells, _resamples(test))
+            kept = resampled_scores.keeping(cells, "wer", test)
             tested = differences.rows_against(BASE, kept, of_run, encoders)
             rows += [[label, how, *row] for row in tested]
     headings = ["test", "attention", "encoder", "WER, against none", *differences.HEADINGS]
     return f"{tables.table(headings, rows)}\n\n{_TESTED}" if rows else ""
-
-
-def _word_errors(file: str, run: GridRun) -> Resampled:
-    return read_resamples(run.arrays(file), run.name)["wer"]
 
 
 def _draw_costs(found: Mapping[str, Cells], path: Path) -> list[Path]:

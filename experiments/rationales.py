@@ -20,6 +20,7 @@ from experiments.kit import (
     page,
     pictures,
     program,
+    resampled_scores,
     sample_document,
     score_means,
     selected_words,
@@ -57,6 +58,7 @@ COLUMNS = {
     "token_f1": "token F1 ↑", "iou_f1": "IOU F1 ↑", "token_precision": "precision ↑",
     "attention_token_f1": "token F1 of weights ↑", "attention_precision_10": "at 10 % ↑",
 }  # fmt: skip
+_ACCURACY = "label_accuracy"
 TESTED = {"token_f1": "token F1", "iou_f1": "IOU F1"}
 LITTLE, MUCH = 0.5, 99.5  # per cent of the words; what is beyond has collapsed
 
@@ -84,7 +86,10 @@ def make_grid(smoke: bool = False) -> Grid:
         NAME, systems(smoke), "lei2016:eraser_movies", smoke,
         curves=("nll", "accuracy", "rationale/share"),
         after=("experiments.kit.sample_document", "experiments.kit.selected_words"),
-        kept={sample_document.FILE: None, **kept_counts.kept(selected_words.FILE)},
+        kept={
+            sample_document.FILE: None, **kept_counts.kept(selected_words.FILE),
+            **resampled_scores.kept(_ACCURACY),
+        },
     )  # fmt: skip
 
 
@@ -95,7 +100,8 @@ def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
     drawn, picture = folder / "precision.png", sample_document.write_picture(firsts, folder)
     pictures.save(_precision(cells), drawn)
     written = page.write(
-        grid, runs, out, TITLE, NAME, scores=_scores(cells), recurrent=_recurrent(cells),
+        grid, runs, out, TITLE, NAME, scores=_scores(cells), accuracy=_accuracy(cells),
+        recurrent=_recurrent(cells),
         differences="\n\n".join(filter(None, (_differences(cells, name) for name in TESTED))),
         precision=pictures.shown([drawn], out), picture=pictures.shown(picture, out),
     )  # fmt: skip
@@ -135,6 +141,14 @@ def _differences(cells: Cells, judged_by: str) -> str:
     headings = ["generator", "words selected", f"{TESTED[judged_by]} of attention",
                 "generator's, against attention's", *differences.HEADINGS]  # fmt: skip
     return tables.table(headings, rows) if rows else ""
+
+
+def _accuracy(cells: Cells) -> str:
+    """Makes a row for each generator: what it costs to read its words alone."""
+    return differences.table_of_systems(
+        ATTENTION, resampled_scores.keeping(cells, _ACCURACY), resampled_scores.of_run(_ACCURACY),
+        systems(), "accuracy, against attention, which reads all words",
+    )  # fmt: skip
 
 
 def _recurrent(cells: Cells) -> str:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from attention_jax.analysis.resamples import read_resamples
 from attention_jax.data import storage
 from attention_jax.data.builders import tatoeba
 from attention_jax.data.builders.tatoeba import tatoeba_dataset_builder as pairs_of_tatoeba
@@ -14,7 +13,7 @@ from attention_jax.runs.files import write_text
 from attention_jax.sweeps import tables
 from attention_jax.sweeps.grid import Grid, GridRun
 from attention_jax.sweeps.records import minutes
-from experiments.kit import differences, page, pictures, program, sample_map
+from experiments.kit import differences, page, pictures, program, resampled_scores, sample_map
 from experiments.kit.variants import Variant, by_cell, grid_of
 
 NAME = "small_text"
@@ -51,7 +50,7 @@ _BY_HAND = {
     ),
 }
 _NONE_BY_HAND = "No runs have finished yet."
-_TEST, _ENTROPY = "resamples.test.npz", "attention/entropy"
+_ENTROPY = "attention/entropy"
 
 
 def systems() -> dict[str, Variant]:
@@ -74,8 +73,8 @@ def make_grid(smoke: bool = False) -> Grid:
         return grid_of(NAME, {BASE: Variant("as printed")}, "bahdanau2015:parallel", smoke)
     return grid_of(
         NAME, systems(), "bahdanau2015:parallel",
-        after=("experiments.kit.sample_map",), kept={sample_map.FILE: None, _TEST: None},
-        curves=("bleu", _ENTROPY),
+        after=("experiments.kit.sample_map",), curves=("bleu", _ENTROPY),
+        kept={sample_map.FILE: None, **resampled_scores.kept()},
     )  # fmt: skip
 
 
@@ -109,7 +108,7 @@ def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
     )  # fmt: skip
     compared = differences.table_against(
         BASE, {"6,000": {name: of for name, of in cells.items() if name.startswith(BASE)}},
-        lambda run: read_resamples(run.arrays(_TEST), run.name)["bleu"], systems(), {},
+        resampled_scores.of_run("bleu"), systems(), {},
         ("pairs", "settings", "BLEU, against the printed command"),
     )  # fmt: skip
     firsts = {f"{int(cell):,} pairs": cells[cell][0] for cell in map(str, SIZES) if cell in cells}

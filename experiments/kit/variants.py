@@ -107,11 +107,6 @@ def by_condition(runs: Sequence[GridRun]) -> dict[str, dict[str, list[GridRun]]]
     return found
 
 
-def keeping(cells: Cells, file: str) -> dict[str, Sequence[GridRun]]:
-    """Returns the systems all of whose records have a file, which earlier ones may lack."""
-    return {name: runs for name, runs in cells.items() if all(run.keeps(file) for run in runs)}
-
-
 def label_of(variants: Mapping[str, Variant], name: str) -> str:
     """Returns the label of a variant; its name where it is none of these."""
     return variants[name].label if name in variants else name

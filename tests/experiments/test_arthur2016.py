@@ -10,7 +10,7 @@ from attention_jax.runs.config import from_config_dict
 from attention_jax.sweeps import archive
 from experiments import arthur2016 as experiment
 from experiments.kit import kept_counts, rare_words
-from tests.experiments.measured import made_record
+from tests.experiments.measured import made_record, resamples_of
 
 
 @pytest.fixture(autouse=True)
@@ -44,14 +44,19 @@ def test_the_page_compares_with_no_lexicon(tmp_path, numpy_rng, monkeypatch):
         share = 0.2 if run.cell.endswith(".none") else 0.6
         words = np.full(200, 3)
         counts = np.stack([numpy_rng.binomial(words, share), words], axis=-1)
-        arrays = {rare_words.FILE: {kept_counts.ARRAY: np.float32(counts)}}
+        arrays = {
+            rare_words.FILE: {kept_counts.ARRAY: np.float32(counts)},
+            "resamples.test.npz": resamples_of(bleu=30.0 + 4 * run.cell.endswith(".linear")),
+        }
         records.append(made_record(run, config=run.resolved(), bleu=30.0, arrays=arrays))
     archive.add(runs[0].records, records)
     (page,) = experiment.write_report(grid, runs, tmp_path)
     text = page.read_text()
     assert "| Multi30k, 4,000 pairs | bias | 30.00 ± 0.00 |" in text
-    (row,) = [line for line in text.splitlines() if "| bias | +" in line]
-    assert "| < 0.0" in row
+    recall, bleu = (row for row in text.splitlines() if "| bias | +" in row)
+    assert "| < 0.0" in recall and "| bias | +0.00 | 0.00 to 0.00 | 1.000 |" in bleu
+    assert "| corpus | lexicon | BLEU, against none |" in text
+    assert "| interpolation | +4.00 | 4.00 to 4.00 | < 0.0" in text
 
 
 def test_the_page_has_curves_of_the_runs_whose_records_have_some(tmp_path, numpy_rng, monkeypatch):

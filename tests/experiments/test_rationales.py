@@ -7,7 +7,7 @@ from attention_jax.evaluation import seeds
 from attention_jax.sweeps import archive
 from experiments import rationales as experiment
 from experiments.kit import kept_counts, sample_document, selected_words
-from tests.experiments.measured import DOCUMENT, made_record
+from tests.experiments.measured import DOCUMENT, made_record, resamples_of
 
 FIRST = ("attention", "independent_0.2", "recurrent_0.2", "hard_kuma_0.2")
 
@@ -36,6 +36,9 @@ def record(run):
     arrays = {
         sample_document.FILE: sample_document.arrays(DOCUMENT),
         selected_words.FILE: {kept_counts.ARRAY: np.concatenate(kept, axis=1)},
+        "resamples.test.npz": resamples_of(
+            label_accuracy=90.0 - 5 * (run.cell != experiment.ATTENTION)
+        ),
     }
     return made_record(run, arrays=arrays, label_accuracy=80.0 + run.seed)
 
@@ -84,6 +87,7 @@ def test_the_first_cells_test_the_claim(tmp_path):
     start = "| recurrent 0.2 | 10.00 ± 0.00 | 13.33 ± 0.00 | +40.00 | 40.00 to 40.00 | < 0.0"
     assert start in text and start.replace("recurrent", "independent") in text
     assert "| hard kuma 0.2 | 10.00 ± 0.00 | 13.33 ± 0.00 | +0.00 | " in text
+    assert "| hard kuma 0.2 | -5.00 | -5.00 to -5.00 | < 0.0" in text  # accuracy
     assert "**Only 12 of 36 runs are finished.**" in text
 
 

@@ -1,8 +1,5 @@
 """Variants: crossed grids, their tiny forms, and groups of their runs."""
 
-import numpy as np
-
-from attention_jax.sweeps import archive
 from experiments.kit.variants import (
     MADE_UP,
     SEEDS,
@@ -12,10 +9,8 @@ from experiments.kit.variants import (
     by_condition,
     crossed,
     grid_of,
-    keeping,
     label_of,
 )
-from tests.experiments.measured import made_record
 
 CORPORA = {
     "small": Variant("Small", {"data.max_train_examples": 9, "seed": 1}),
@@ -52,18 +47,6 @@ def test_runs_are_grouped_in_the_order_of_the_grid(tmp_path):
     assert [*found] == ["small", "large"] and [*found["small"]] == ["plain", "other"]
     assert [run.seed for run in found["small"]["plain"]] == [2, 1]
     assert by_condition([]) == {}
-
-
-def test_systems_are_left_out_whose_records_lack_a_file(tmp_path):
-    grid = grid_of("name", SYSTEMS, "here:usual")
-    runs = grid.runs(tmp_path / "runs", tmp_path)
-    kept = {"a.npz": {"array": np.ones(2)}}
-    archive.add(runs[0].records, [
-        made_record(run, arrays=kept if run.name != "other/seed1" else {}) for run in runs
-    ])  # fmt: skip
-    cells = by_cell(runs)
-    assert [*keeping(cells, "a.npz")] == ["plain"] and keeping(cells, "b.npz") == {}
-    assert [run.keeps("a.npz") for run in cells["other"]] == [True, False, True]
 
 
 def test_a_name_without_a_label_is_its_own():
