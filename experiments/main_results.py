@@ -11,12 +11,14 @@ from attention_jax.sweeps import archive, tables
 from attention_jax.sweeps.grid import GridRun
 from experiments import (
     bahdanau2015_length,
+    copying,
     coverage_vs_supervised,
+    hard_vs_soft,
     luong2015_ablation,
     small_text,
     transformer_vs_rnn,
 )
-from experiments.kit import sentence_bleu, sentence_measures
+from experiments.kit import score_means, sentence_bleu, sentence_measures
 from experiments.kit.variants import by_cell
 
 RESULTS = Path("docs/results")
@@ -31,12 +33,14 @@ class ResultComparison:
       experiment: The experiment's module, after which its page is named.
       cells: The names of the two cells.
       measures: Names of `sentence_measures.MEASURES`.
+      scores: Metrics of the test split in place of these, by name, with what they are called.
     """
 
     what: str
     experiment: ModuleType
     cells: tuple[str, str]
     measures: Sequence[str] = ("bleu",)
+    scores: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 COMPARISONS = (
@@ -61,6 +65,18 @@ COMPARISONS = (
         ("29k_mse_hmm", "29k_base"),
         ("aer", "bleu"),
     ),
+    ResultComparison(
+        "Exact monotonic hard attention against soft attention (Wu and Cotterell 2019)",
+        hard_vs_soft,
+        ("turkish_medium.exact_monotonic", "turkish_medium.soft"),
+        scores={"exact_match": "right inflections of Turkish words (%)"},
+    ),
+    ResultComparison(
+        "A pointer-generator against the replacement of unknown words (See et al. 2017)",
+        copying,
+        ("django.pointer_generator", "django.replaced"),
+        scores={"exact_match": "right lines of Python (%)"},
+    ),
 )
 
 
@@ -77,7 +93,14 @@ def main_results() -> str:
 def _reached(comparison: ResultComparison) -> str:
     """Formats the scores of the two cells, each as a mean over its seeds."""
     runs = [run for run in _finished(comparison.experiment) if run.cell in comparison.cells]
-    found = [[_measures(run) for run in runs if run.cell == cell] for cell in comparison.cells]
+    cells = [[run for run in runs if run.cell == cell] for cell in comparison.cells]
+    if comparison.scores:
+        reached = zip(*(score_means.means(cell, comparison.scores) for cell in cells), strict=True)
+        return ", ".join(
+            f"{label} {first} against {second}"
+            for label, (first, second) in zip(comparison.scores.values(), reached, strict=True)
+        )
+    found = [[_measures(run) for run in cell] for cell in cells]
     parts = []
     for measure in comparison.measures:
         first, second = (
