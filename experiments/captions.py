@@ -36,7 +36,8 @@ NAME = "captions"
 TITLE = "Pictures and their captions: soft and hard attention"
 USAGE = """
 Compares soft and hard attention, and the penalty of doubly stochastic attention, on rendered
-formulas and on emoji, by their base and by picture, three seeds each. Twenty-seven runs.
+formulas and on emoji, by their base and by picture, and on formulas also attention that is taught
+where each symbol is, three seeds each. Thirty runs.
 
 usage: python -m experiments.captions [--OPTION=VALUE ...]
 """
@@ -52,6 +53,14 @@ SYSTEMS = {
     ),
     "hard": Variant("hard"),
 }
+# Where data say which places are gold.
+TAUGHT = {
+    "supervised": Variant("soft, supervised", {
+        **_SOFT, "objectives.supervised_alignment.weight": 0.3,
+        "objectives.supervised_alignment.unaligned": "ignore",
+    }),
+}  # fmt: skip
+_ALL = {**SYSTEMS, **TAUGHT}
 DATA = {
     "formulas": Variant("formulas", argument="formulas"),
     "emoji_base": Variant("emoji, new bases", {"data.split_by": "base"}, argument="emoji"),
@@ -72,8 +81,10 @@ _SHOWN = "emoji_base"  # beside formulas, of which every system is shown
 
 def make_grid(smoke: bool = False) -> Grid:
     """Returns all runs, or a few tiny ones on few formulas."""
+    data = TINY if smoke else DATA
+    taught = crossed({name: data[name] for name in TINY}, TAUGHT)
     return grid_of(
-        NAME, crossed(TINY if smoke else DATA, SYSTEMS), "xu2015:formulas", smoke,
+        NAME, {**crossed(data, SYSTEMS), **taught}, "xu2015:formulas", smoke,
         after=(
             "experiments.kit.word_outcomes", "experiments.kit.gold_areas",
             "experiments.kit.sample_attention",
@@ -89,13 +100,13 @@ def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
     """Writes the page, and where each word of a caption has looked; returns their paths."""
     found, labels = by_condition(runs), {name: data.label for name, data in DATA.items()}
     compared = differences.table_against(
-        BASE, found, word_outcomes.of_run, SYSTEMS, labels,
+        BASE, found, word_outcomes.of_run, _ALL, labels,
         ("data", "attention", "exact match, against soft"),
     )  # fmt: skip
     in_gold = differences.table_against(
         BASE,
         {name: resampled_scores.keeping(cells, _GOLD) for name, cells in found.items()},
-        resampled_scores.of_run(_GOLD), SYSTEMS, labels,
+        resampled_scores.of_run(_GOLD), _ALL, labels,
         ("data", "attention", "attention in gold rectangles, against soft"),
     )  # fmt: skip
     drawn = sample_attention.write_pictures(_shown(found), out / grid.name)
@@ -112,7 +123,7 @@ def _shown(found: Mapping[str, Cells]) -> dict[str, GridRun]:
     cells = {("formulas", system): runs for system, runs in found.get("formulas", {}).items()}
     cells[_SHOWN, BASE] = found.get(_SHOWN, {}).get(BASE, ())
     return {
-        f"{DATA[data].label}, {label_of(SYSTEMS, system)}": runs[0]
+        f"{DATA[data].label}, {label_of(_ALL, system)}": runs[0]
         for (data, system), runs in cells.items()
         if runs
     }
@@ -122,7 +133,7 @@ def _table(systems: Cells) -> str:
     """Makes a row for each system; columns of which none has anything are left out."""
     rows = [
         [
-            label_of(SYSTEMS, system), *score_means.means(runs, MEASURES),
+            label_of(_ALL, system), *score_means.means(runs, MEASURES),
             tables.spread([gold_areas.even_share(run) for run in runs]),
         ]
         for system, runs in systems.items()

@@ -18,12 +18,14 @@ def in_repository(repository, monkeypatch):
 
 def test_a_cell_is_a_config(tmp_path):
     runs = experiment.make_grid().runs(tmp_path, tmp_path)
-    assert len(runs) == 27
+    assert len(runs) == 30
     configs = {run.cell: from_config_dict(run.resolved()) for run in runs if run.seed == 0}
     assert {config.task.label for config in configs.values()} == {"captions"}
     assert configs["emoji_picture.soft"].data.split_by == "picture"
     assert set(configs["formulas.hard"].objectives) >= {"reinforce", "attention_entropy"}
     assert set(configs["formulas.soft"].objectives) == {"nll"}
+    assert set(configs["formulas.supervised"].objectives) == {"nll", "supervised_alignment"}
+    assert not {"emoji_base.supervised", "emoji_picture.supervised"} & set(configs)
     assert set(configs["formulas.doubly_stochastic"].objectives) == {"nll", "coverage_penalty"}
 
 
