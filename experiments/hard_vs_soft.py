@@ -140,6 +140,17 @@ _SETTINGS = {
 }  # fmt: skip
 _BASELINES = {"hun": 1.8, "kor": 16.3, "fre": 8.5, "eng_us": 41.94}
 
+# As the papers on monotonic attention have it: what was attended to says where the last stop was.
+FED = {
+    "monotonic_feeding": Variant("monotonic, input feeding", {
+        "model.attention.name": "monotonic", "model.attention.score.attention_dim": 128,
+    }),
+    "mocha_feeding": Variant("MoChA, input feeding", {
+        "model.attention.name": "mocha", "model.attention.score.attention_dim": 128,
+        "model.attention.chunk_score.attention_dim": 128, f"{_DECODER}.hidden_dim": 240,
+        f"{_DECODER}.attentional_dim": 240,
+    }),
+}  # fmt: skip
 # Beside them, with label smoothing, as published figures have it: soft attention wherever it is
 # tried, and where there are figures of their kind what copies.
 COPYING = {
@@ -156,7 +167,7 @@ COPYING = {
     ),
 }  # fmt: skip
 _COPIED = "turkish_medium"
-_TRIED = {**SYSTEMS, **COPYING}
+_TRIED = {**SYSTEMS, **FED, **COPYING}
 _LANGUAGES = ("turkish", "german", "finnish", "spanish", "russian")
 
 

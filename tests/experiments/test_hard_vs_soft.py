@@ -28,13 +28,14 @@ def in_repository(repository, monkeypatch):
 
 
 def test_systems_have_as_many_parameters(tmp_path):
-    runs = experiment.make_grid().runs(tmp_path, tmp_path)[: len(experiment.SYSTEMS)]
+    compared = {**experiment.SYSTEMS, **experiment.FED}
+    runs = experiment.make_grid().runs(tmp_path, tmp_path)[: len(compared)]
     sizes = {}
     for run in runs:
         model = build_model(from_config_dict(run.resolved()).model, *VOCABULARIES)
         shapes = jax.tree.leaves(jax.eval_shape(model.init, jax.random.key(0)))
         sizes[run.cell.partition(".")[2]] = sum(int(np.prod(leaf.shape)) for leaf in shapes)
-    assert sizes.keys() == experiment.SYSTEMS.keys()
+    assert sizes.keys() == compared.keys()
     middle = np.mean([min(sizes.values()), max(sizes.values())])
     assert max(abs(size / middle - 1) for size in sizes.values()) < 0.05, sizes
 
@@ -42,10 +43,11 @@ def test_systems_have_as_many_parameters(tmp_path):
 def test_what_tells_most_comes_first(tmp_path):
     """What has records; then exact against soft on all languages; then what has a baseline."""
     runs = experiment.make_grid().runs(tmp_path, tmp_path)
-    tried = 20 * len(experiment.SYSTEMS) + len(experiment.COPYING) + 19  # with label smoothing
+    beside = len(experiment.FED) + len(experiment.COPYING)
+    tried = 20 * len(experiment.SYSTEMS) + beside + 19  # with label smoothing
     assert len(runs) == len({(run.cell, run.seed) for run in runs}) == 3 * tried
     cells = [tuple(run.cell.split(".")) for run in runs[:tried]]
-    everything = len(experiment.SYSTEMS) + len(experiment.COPYING)
+    everything = len(experiment.SYSTEMS) + beside
     assert {condition for condition, _ in cells[:everything]} == {"turkish_medium"}
     assert cells[everything : everything + 16] == [
         *((f"{language}_medium", system) for language in ("german", "finnish", "spanish", "russian")
