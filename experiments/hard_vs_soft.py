@@ -140,8 +140,12 @@ _SETTINGS = {
 }  # fmt: skip
 _BASELINES = {"hun": 1.8, "kor": 16.3, "fre": 8.5, "eng_us": 41.94}
 
-# As the papers on monotonic attention have it: what was attended to says where the last stop was.
-FED = {
+# What monotonic attention lacks: at test the expectation that it was trained with, in place of
+# decisions; and, as its papers have it, what was attended to, which says where the last stop was.
+FORMS = {
+    "monotonic_expected": Variant(
+        "monotonic, in expectation", {**_MONOTONIC, "model.attention.evaluation": "expected"}
+    ),
     "monotonic_feeding": Variant("monotonic, input feeding", {
         "model.attention.name": "monotonic", "model.attention.score.attention_dim": 128,
     }),
@@ -167,7 +171,7 @@ COPYING = {
     ),
 }  # fmt: skip
 _COPIED = "turkish_medium"
-_TRIED = {**SYSTEMS, **FED, **COPYING}
+_TRIED = {**SYSTEMS, **FORMS, **COPYING}
 _LANGUAGES = ("turkish", "german", "finnish", "spanish", "russian")
 
 

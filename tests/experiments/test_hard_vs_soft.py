@@ -28,7 +28,7 @@ def in_repository(repository, monkeypatch):
 
 
 def test_systems_have_as_many_parameters(tmp_path):
-    compared = {**experiment.SYSTEMS, **experiment.FED}
+    compared = {**experiment.SYSTEMS, **experiment.FORMS}
     runs = experiment.make_grid().runs(tmp_path, tmp_path)[: len(compared)]
     sizes = {}
     for run in runs:
@@ -43,7 +43,7 @@ def test_systems_have_as_many_parameters(tmp_path):
 def test_what_tells_most_comes_first(tmp_path):
     """What has records; then exact against soft on all languages; then what has a baseline."""
     runs = experiment.make_grid().runs(tmp_path, tmp_path)
-    beside = len(experiment.FED) + len(experiment.COPYING)
+    beside = len(experiment.FORMS) + len(experiment.COPYING)
     tried = 20 * len(experiment.SYSTEMS) + beside + 19  # with label smoothing
     assert len(runs) == len({(run.cell, run.seed) for run in runs}) == 3 * tried
     cells = [tuple(run.cell.split(".")) for run in runs[:tried]]
