@@ -74,7 +74,7 @@ def make_grid(smoke: bool = False) -> Grid:
     return grid_of(
         NAME, systems(), "bahdanau2015:parallel",
         after=("experiments.kit.sample_map",), curves=("bleu", _ENTROPY),
-        kept={sample_map.FILE: None, **resampled_scores.kept()},
+        kept={sample_map.FILE: None, **resampled_scores.kept("bleu")},
     )  # fmt: skip
 
 
