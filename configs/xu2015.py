@@ -110,3 +110,6 @@ def _read_pictures(config: ConfigDict) -> None:
     if data.name == "formulas":
         # Made up, so there may be many: five times as many, read a third as often, teach more.
         data.num_formulas, config.training.num_epochs = 40_000, 10.0
+        # Raised letters are four pixels high, and what is beside a cell belongs to other symbols.
+        config.model.sources.source.input.filters = 32
+        config.model.sources.source.encoder.num_layers = 1
