@@ -18,8 +18,8 @@ attention are overrides:
 
 Command:  python -m launch.train --config=configs/xu2015.py --workdir=runs/xu2015
           after the colon: cmudict, emoji, features or pictures (one's own), formulas, smoke
-Expected: docs/results/captions.md for emoji; smoke learns its task, 100 % of tokens right
-Time:     about three minutes on one CPU core for emoji, half an hour for formulas
+Expected: docs/results/captions.md for emoji and formulas; smoke learns its task, 100 % of tokens right
+Time:     about three minutes on one CPU core for emoji, half an hour to an hour for formulas
 """
 
 from ml_collections import ConfigDict
