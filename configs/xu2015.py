@@ -18,7 +18,7 @@ attention are overrides:
 
 Command:  python -m launch.train --config=configs/xu2015.py --workdir=runs/xu2015
           after the colon: cmudict, emoji, features or pictures (one's own), formulas, smoke
-Expected: docs/results/captions.md for emoji and formulas; smoke learns its task, 100 % of tokens right
+Expected: docs/results/captions.md for emoji and formulas; smoke learns its task
 Time:     about three minutes on one CPU core for emoji, half an hour to an hour for formulas
 """
 
