@@ -72,11 +72,7 @@ def make_grid(smoke: bool = False) -> Grid:
         curves=("steps_per_second", "wer", *_MEMORY), after=("experiments.kit.sample_attention",),
         kept={
             sample_attention.FILE: None,
-            **{
-                file: metrics
-                for test in (["test"] if smoke else TESTS)
-                for file, metrics in resampled_scores.kept("wer", split=test).items()
-            },
+            **resampled_scores.kept("wer", splits=["test"] if smoke else TESTS),
         },
     )  # fmt: skip
 

@@ -1,6 +1,6 @@
 """Scores of a split and of its bootstrap resamples, which every evaluated run leaves: for tests."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from attention_jax.analysis.resamples import read_resamples
 from attention_jax.evaluation.seeds import Resampled
@@ -9,9 +9,9 @@ from attention_jax.sweeps.records import Kept
 from experiments.kit.variants import Cells
 
 
-def kept(*metrics: str, split: str = "test") -> Kept:
+def kept(*metrics: str, splits: Iterable[str] = ("test",)) -> Kept:
     """Returns what a record is to keep of them: these metrics that the run has; all if none."""
-    return {_file(split): metrics or None}
+    return {_file(split): metrics or None for split in splits}
 
 
 def of_run(metric: str, split: str = "test") -> Callable[[GridRun], Resampled]:

@@ -32,5 +32,7 @@ def test_systems_are_left_out_whose_records_lack_a_metric(tmp_path):
     assert np.mean(found.draws) == pytest.approx(20.0)
 
 
-def test_all_metrics_of_a_run_can_be_kept():
-    assert resampled_scores.kept(split="validation") == {"resamples.validation.npz": None}
+def test_all_metrics_of_several_splits_can_be_kept():
+    assert resampled_scores.kept(splits=("validation", "test")) == {
+        "resamples.validation.npz": None, "resamples.test.npz": None,
+    }  # fmt: skip
