@@ -267,6 +267,7 @@ def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
         **{group: titled(headings[group], _table(members)) for group, members in groups.items()},
         differences=compared, pooled=titled("Differences over all languages", pooled),
         parameters=_parameters(runs),
+        sharpness=_sharpness(groups["medium"]),
         condition=next(iter(found), "").replace("_", " "),
         picture=pictures.shown(picture, out),
     )  # fmt: skip
@@ -302,6 +303,21 @@ def _cell(condition: WordCondition, runs: Sequence[GridRun] | None) -> str:
 
 def _together(condition: WordCondition, runs: Sequence[GridRun] | None) -> str:
     return tables.spread([seed_ensemble.of_runs(runs or ()).get(condition.score)])
+
+
+def _sharpness(members: Mapping[str, Cells]) -> str:
+    """Makes a row for each system with a column a language: how even the weights are."""
+    learnt = conditions()
+    rows = [
+        [described.label, *(_entropy(cells.get(system, ())) for cells in members.values())]
+        for system, described in SYSTEMS.items()
+        if any(system in cells for cells in members.values())
+    ]
+    return tables.table(["system", *(learnt[name].label for name in members)], rows)
+
+
+def _entropy(runs: Sequence[GridRun]) -> str:
+    return tables.spread([run.scores().get("attention_entropy") for run in runs], digits=3)
 
 
 def _parameters(runs: Sequence[GridRun]) -> str:
