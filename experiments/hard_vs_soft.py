@@ -138,6 +138,10 @@ _PEERS = {
 _SETTINGS = {
     "medium": "1,000 training pairs", "low": "100 training pairs", "high": "10,000 training pairs",
 }  # fmt: skip
+_EVENNESS = (
+    "The mean entropy of what an output looked at, divided by that of even weights: 0 if all of it "
+    "is one letter, 1 if all letters are alike. Of sums over alignments it is that of the posterior."
+)
 _BASELINES = {"hun": 1.8, "kor": 16.3, "fre": 8.5, "eng_us": 41.94}
 
 # What monotonic attention lacks: at test the expectation that it was trained with, in place of
@@ -267,7 +271,9 @@ def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
         **{group: titled(headings[group], _table(members)) for group, members in groups.items()},
         differences=compared, pooled=titled("Differences over all languages", pooled),
         parameters=_parameters(runs),
-        sharpness=_sharpness(groups["medium"]),
+        sharpness=titled(
+            f"How even weights are: {_SETTINGS['medium']}", _sharpness(groups["medium"])
+        ),
         condition=next(iter(found), "").replace("_", " "),
         picture=pictures.shown(picture, out),
     )  # fmt: skip
@@ -306,14 +312,17 @@ def _together(condition: WordCondition, runs: Sequence[GridRun] | None) -> str:
 
 
 def _sharpness(members: Mapping[str, Cells]) -> str:
-    """Makes a row for each system with a column a language: how even the weights are."""
+    """Makes a row for each system with a column a language: the mean entropy of its weights."""
+    if not members:
+        return ""
     learnt = conditions()
     rows = [
         [described.label, *(_entropy(cells.get(system, ())) for cells in members.values())]
         for system, described in SYSTEMS.items()
         if any(system in cells for cells in members.values())
     ]
-    return tables.table(["system", *(learnt[name].label for name in members)], rows)
+    table = tables.table(["system", *(learnt[name].label for name in members)], rows)
+    return f"{_EVENNESS}\n\n{table}"
 
 
 def _entropy(runs: Sequence[GridRun]) -> str:
