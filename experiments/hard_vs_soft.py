@@ -140,7 +140,7 @@ _SETTINGS = {
 }  # fmt: skip
 _EVENNESS = (
     "The mean entropy of what an output looked at, divided by that of even weights: 0 if all of it "
-    "is one letter, 1 if all letters are alike. Of sums over alignments it is that of the posterior."
+    "is one letter, 1 if all letters are alike. Of sums over alignments that of the posterior."
 )
 _BASELINES = {"hun": 1.8, "kor": 16.3, "fre": 8.5, "eng_us": 41.94}
 
