@@ -174,8 +174,16 @@ COPYING = {
         "pointer-generator Transformer", {**_TRANSFORMER, **_COPIES}, "vaswani2017", "conll2017"
     ),
 }  # fmt: skip
+# Of a syllable its jamo say how it sounds, and the syllable as a whole which morpheme it may be, on
+# which the length of its vowel depends.
+SYLLABLES = {
+    "smoothed_both": Variant(
+        "soft, input feeding, label smoothing, syllables beside jamo",
+        {**_SMOOTHED, "data.letters": "both"},
+    ),
+}  # fmt: skip
 _COPIED = "turkish_medium"
-_TRIED = {**SYSTEMS, **FORMS, **COPYING}
+_TRIED = {**SYSTEMS, **FORMS, **COPYING, **SYLLABLES}
 _LANGUAGES = ("turkish", "german", "finnish", "spanish", "russian")
 
 
@@ -216,10 +224,11 @@ def _cells() -> dict[str, Variant]:
         )
 
     return {
-        **some([_COPIED], *_TRIED),
+        **some([_COPIED], *SYSTEMS, *FORMS, *COPYING),
         **some([f"{language}_medium" for language in _LANGUAGES], BASE, "exact"),
         **some([*_BASELINES], "soft_feeding", "oracle_steps"),
         **some([*_BASELINES], "smoothed"),
+        **some(["kor"], *SYLLABLES),
         **some([*learnt], *SYSTEMS, "smoothed"),
     }
 

@@ -11,7 +11,7 @@ from attention_jax.data.transduction import TransductionConfig
 from attention_jax.spaced_words import spaced_words
 
 COLUMNS = ("word", "pronunciation")
-_KINDS = {"whole": "characters", "parts": "letter_parts"}
+_KINDS = {"whole": "characters", "parts": "letter_parts", "both": "letters_and_parts"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -19,8 +19,9 @@ class PronunciationConfig(TransductionConfig):
     """What every data set of pronunciations has.
 
     Attributes:
-      letters: What words are read as: `whole` letters, or their `parts` by Unicode's canonical
-        decomposition (NFD), the jamo of a Hangul syllable and `e` and an accent of `é`.
+      letters: What words are read as: `whole` letters, their `parts` by Unicode's canonical
+        decomposition (NFD), the jamo of a Hangul syllable and `e` and an accent of `é`, or `both`,
+        each such letter before its parts.
     """
 
     task: ClassVar[str] = "pronounce"

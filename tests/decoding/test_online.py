@@ -271,11 +271,12 @@ def test_a_token_comes_as_soon_as_it_is_known():
             assert known == expected
 
 
-def test_parts_of_a_letter_are_known_once_it_is_there():
-    vocabulary = SymbolVocabulary.train("letter_parts", ["한글 é"])
+@pytest.mark.parametrize(("kind", "count"), [("letter_parts", 3), ("letters_and_parts", 4)])
+def test_parts_of_a_letter_are_known_once_it_is_there(kind, count):
+    vocabulary = SymbolVocabulary.train(kind, ["한글 é"])
     read = iter("한글")
     tokens = incoming_tokens(read, vocabulary, strip, "")
-    assert [next(tokens) for _ in range(3)] == vocabulary.encode("한")[:3]
+    assert [next(tokens) for _ in range(count)] == vocabulary.encode("한")
     assert [*read] == ["글"]
 
 

@@ -44,7 +44,7 @@ def test_what_tells_most_comes_first(tmp_path):
     """What has records; then exact against soft on all languages; then what has a baseline."""
     runs = experiment.make_grid().runs(tmp_path, tmp_path)
     beside = len(experiment.FORMS) + len(experiment.COPYING)
-    tried = 20 * len(experiment.SYSTEMS) + beside + 19  # with label smoothing
+    tried = 20 * len(experiment.SYSTEMS) + beside + 19 + len(experiment.SYLLABLES)
     assert len(runs) == len({(run.cell, run.seed) for run in runs}) == 3 * tried
     cells = [tuple(run.cell.split(".")) for run in runs[:tried]]
     everything = len(experiment.SYSTEMS) + beside
@@ -72,8 +72,9 @@ def test_a_cell_is_a_config(condition, tmp_path):
 
 def test_korean_is_read_in_jamo(tmp_path):
     for run in experiment.make_grid().runs(tmp_path, tmp_path):
-        if run.cell in ("kor.soft", "kor.oracle_steps"):
-            assert from_config_dict(run.resolved()).data.letters == "parts"
+        letters = {"kor.soft": "parts", "kor.oracle_steps": "parts", "kor.smoothed_both": "both"}
+        if run.cell in letters:
+            assert from_config_dict(run.resolved()).data.letters == letters[run.cell]
 
 
 def test_systems_that_copy_differ_from_soft_attention_as_they_say(tmp_path):

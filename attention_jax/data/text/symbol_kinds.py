@@ -13,7 +13,8 @@ Kinds of actions have symbols that no text has, which are written between others
 in it: `STEP`.
 
 Symbols of `letter_parts` are what letters are composed of, by Unicode's canonical decomposition
-(NFD): syllables of Hangul of jamo, and a letter with an accent of both.
+(NFD): syllables of Hangul of jamo, and a letter with an accent of both. Of `letters_and_parts`, a
+letter that is composed of others stands before its parts.
 
 Documents are read sentence by sentence (`sentence_symbols`), and a label is one symbol, whatever it
 is written with (`labels`).
@@ -59,6 +60,18 @@ def _letter_parts(text: str) -> list[str]:
     return list(unicodedata.normalize("NFD", text))
 
 
+def _letters_and_parts(text: str) -> list[str]:
+    symbols = []
+    for letter in unicodedata.normalize("NFC", text):
+        parts = _letter_parts(letter)
+        symbols += parts if parts == [letter] else [letter, *parts]
+    return symbols
+
+
+def _composed_once(symbols: list[str]) -> str:
+    return _composed([symbol for symbol in symbols if _letter_parts(symbol) == [symbol]])
+
+
 def _composed(parts: list[str]) -> str:
     return unicodedata.normalize("NFC", "".join(parts))
 
@@ -93,6 +106,7 @@ KINDS: Mapping[str, SymbolKind] = {
     "words": _WORDS,
     "characters": _CHARACTERS,
     "letter_parts": SymbolKind(_letter_parts, _composed),
+    "letters_and_parts": SymbolKind(_letters_and_parts, _composed_once),
     "symbols": _SPACED,
     "code": _CODE,
     "word_actions": _WORDS._replace(silent=(STEP,)),
@@ -106,7 +120,7 @@ KINDS: Mapping[str, SymbolKind] = {
     "names": SymbolKind(lambda text: [], "".join),
 }
 # Whose symbols are known as soon as a character of a text is there.
-BY_CHARACTER = ("characters", "letter_parts")
+BY_CHARACTER = ("characters", "letter_parts", "letters_and_parts")
 WITH_STEPS = {
     "words": "word_actions", "characters": "character_actions", "symbols": "symbol_actions",
 }  # fmt: skip

@@ -55,7 +55,9 @@ def test_korean_syllables_are_read_as_jamo(real_data, tmp_path):
         for task in (parts, whole)
     ]
     assert unknown[0] < 3 < 20 < unknown[1]
-    assert parts.split("test").sources == whole.split("test").sources
+    both = build_task(Config(language="kor", letters="both"), tmp_path / "both")
+    assert both.source_vocabulary.size > whole.source_vocabulary.size
+    assert parts.split("test").sources == whole.split("test").sources == both.split("test").sources
 
 
 def test_what_is_not_at_hand_is_downloaded_from_the_pinned_commit(tmp_path, monkeypatch):

@@ -49,6 +49,18 @@ def test_letters_are_read_in_parts():
     assert SpecialIds.UNK not in vocabulary.encode("흔할")  # syllables that were never seen
 
 
+def test_letters_stand_before_their_parts():
+    """What has no parts stands once, and an unknown syllable has parts that are known."""
+    vocabulary = SymbolVocabulary.train("letters_and_parts", ["한글", "été"])
+    assert vocabulary.split("한글") == ["한", "ᄒ", "ᅡ", "ᆫ", "글", "ᄀ", "ᅳ", "ᆯ"]
+    assert vocabulary.split("e\u0301te\u0301") == ["é", "e", "\u0301", "t", "é", "e", "\u0301"]
+    assert vocabulary.size == SpecialIds.COUNT + 8 + 4
+    for text in ("한글", "été"):
+        assert vocabulary.decode(vocabulary.encode(text)) == text
+    ids = vocabulary.encode("흔")
+    assert [one == SpecialIds.UNK for one in ids] == [True, False, False, False]
+
+
 @given(lemma=letters, tags=tags, kind=st.sampled_from(["tags_before", "tags_after", "tags_apart"]))
 def test_no_tag_is_a_letter(lemma, tags, kind):
     text = f"{lemma}\t{';'.join(tags)}"
