@@ -144,9 +144,15 @@ _EVENNESS = (
 )
 _BASELINES = {"hun": 1.8, "kor": 16.3, "fre": 8.5, "eng_us": 41.94}
 
-# What monotonic attention lacks: at test the expectation that it was trained with, in place of
-# decisions; and, as its papers have it, what was attended to, which says where the last stop was.
+# What soft attention loses if at test it may read one letter alone. And what monotonic attention
+# lacks: at test the expectation that it was trained with, in place of decisions; and, as its papers
+# have it, what was attended to, which says where the last stop was.
 FORMS = {
+    "soft_decided": Variant("soft, at test its largest weight alone", {
+        **_HARD, "model.attention.estimator.name": "reinforce",
+        "model.attention.estimator.expectation_share": 1.0, "objectives.reinforce": False,
+        "model.attention.at_test.name": "argmax",
+    }),
     "monotonic_expected": Variant(
         "monotonic, in expectation", {**_MONOTONIC, "model.attention.evaluation": "expected"}
     ),
@@ -226,6 +232,7 @@ def _cells() -> dict[str, Variant]:
     return {
         **some([_COPIED], *SYSTEMS, *FORMS, *COPYING),
         **some([f"{language}_medium" for language in _LANGUAGES], BASE, "exact"),
+        **some([f"{language}_medium" for language in _LANGUAGES], "soft_decided"),
         **some([*_BASELINES], "soft_feeding", "oracle_steps"),
         **some([*_BASELINES], "smoothed"),
         **some(["kor"], *SYLLABLES),

@@ -44,14 +44,16 @@ def test_what_tells_most_comes_first(tmp_path):
     """What has records; then exact against soft on all languages; then what has a baseline."""
     runs = experiment.make_grid().runs(tmp_path, tmp_path)
     beside = len(experiment.FORMS) + len(experiment.COPYING)
-    tried = 20 * len(experiment.SYSTEMS) + beside + 19 + len(experiment.SYLLABLES)
+    tried = 20 * len(experiment.SYSTEMS) + beside + 19 + len(experiment.SYLLABLES) + 4
     assert len(runs) == len({(run.cell, run.seed) for run in runs}) == 3 * tried
     cells = [tuple(run.cell.split(".")) for run in runs[:tried]]
     everything = len(experiment.SYSTEMS) + beside
     assert {condition for condition, _ in cells[:everything]} == {"turkish_medium"}
-    assert cells[everything : everything + 16] == [
+    assert cells[everything : everything + 20] == [
         *((f"{language}_medium", system) for language in ("german", "finnish", "spanish", "russian")
           for system in ("soft", "exact")),
+        *((f"{language}_medium", "soft_decided")
+          for language in ("german", "finnish", "spanish", "russian")),
         *((language, system) for language in ("hun", "kor", "fre", "eng_us")
           for system in ("soft_feeding", "oracle_steps")),
     ]  # fmt: skip
@@ -75,6 +77,19 @@ def test_korean_is_read_in_jamo(tmp_path):
         letters = {"kor.soft": "parts", "kor.oracle_steps": "parts", "kor.smoothed_both": "both"}
         if run.cell in letters:
             assert from_config_dict(run.resolved()).data.letters == letters[run.cell]
+
+
+def test_soft_attention_that_decides_is_trained_as_soft_attention_is(tmp_path):
+    runs = experiment.make_grid().runs(tmp_path, tmp_path)
+    soft, decided = (
+        next(from_config_dict(run.resolved()) for run in runs if run.cell == f"turkish_medium.{of}")
+        for of in ("soft", "soft_decided")
+    )
+    attention = decided.model.attention
+    assert attention.score == soft.model.attention and attention.at_test.name == "argmax"
+    assert attention.estimator.expectation_share == 1.0
+    assert dataclasses.replace(decided.model, attention=soft.model.attention) == soft.model
+    assert decided.objectives == soft.objectives
 
 
 def test_systems_that_copy_differ_from_soft_attention_as_they_say(tmp_path):
