@@ -149,9 +149,9 @@ _BASELINES = {"hun": 1.8, "kor": 16.3, "fre": 8.5, "eng_us": 41.94}
 # have it, what was attended to, which says where the last stop was.
 FORMS = {
     "soft_decided": Variant("soft, at test its largest weight alone", {
-        **_HARD, "model.attention.estimator.name": "reinforce",
-        "model.attention.estimator.expectation_share": 1.0, "objectives.reinforce": False,
-        "model.attention.at_test.name": "argmax",
+        # Nothing is sampled, so that the objective, which has to be there, is 0.
+        **_HARD, "model.attention.estimator.expectation_share": 1.0,
+        "model.attention.at_test.name": "argmax", "objectives.reinforce.returns": "mean",
     }),
     "monotonic_expected": Variant(
         "monotonic, in expectation", {**_MONOTONIC, "model.attention.evaluation": "expected"}

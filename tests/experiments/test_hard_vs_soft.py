@@ -89,7 +89,9 @@ def test_soft_attention_that_decides_is_trained_as_soft_attention_is(tmp_path):
     assert attention.score == soft.model.attention and attention.at_test.name == "argmax"
     assert attention.estimator.expectation_share == 1.0
     assert dataclasses.replace(decided.model, attention=soft.model.attention) == soft.model
-    assert decided.objectives == soft.objectives
+    assert dict(decided.objectives) == {
+        **soft.objectives, "reinforce": decided.objectives["reinforce"],
+    }  # fmt: skip
 
 
 def test_systems_that_copy_differ_from_soft_attention_as_they_say(tmp_path):
