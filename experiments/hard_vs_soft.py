@@ -279,13 +279,18 @@ def write_report(grid: Grid, runs: Sequence[GridRun], out: Path) -> list[Path]:
         {name: name.replace("_", " ") for name in found},
         ("condition", "system", "exact match, against soft"),
     )  # fmt: skip
+    spoken = differences.table_against(
+        "smoothed", groups["spoken"], word_outcomes.of_run, _TRIED, {},
+        ("language", "system", "words right, against soft attention with label smoothing"),
+    )  # fmt: skip
     cells = next(iter(found.values()), {})
     firsts = {_TRIED[system].label: members[0] for system, members in cells.items()}
     picture = sample_map.write_picture(firsts, out / grid.name)
     written = page.write(
         grid, runs, out, TITLE, NAME,
         **{group: titled(headings[group], _table(members)) for group, members in groups.items()},
-        differences=compared, pooled=titled("Differences over all languages", pooled),
+        differences=compared, spoken_differences=titled("Differences on pronunciation", spoken),
+        pooled=titled("Differences over all languages", pooled),
         parameters=_parameters(runs),
         sharpness=titled(
             f"How even weights are: {_SETTINGS['medium']}", _sharpness(groups["medium"])
