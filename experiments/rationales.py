@@ -47,7 +47,7 @@ TARGETS = (0.2, 0.1, 0.3)
 _SELECTOR, _RATIONALE = "model.generator.selector.name", "objectives.rationale"
 SELECTORS = ("independent", "recurrent", "hard_kuma")
 _PAPER = {
-    f"{_RATIONALE}.target_share": 0.0, f"{_RATIONALE}.sparsity": 3e-4,
+    f"{_RATIONALE}.target_share": 0.0, f"{_RATIONALE}.sparsity": 3e-4, f"{_RATIONALE}.coherence": 2.0,
     f"{_RATIONALE}.baseline": "none",
 }  # fmt: skip
 ATTENTION = "attention"

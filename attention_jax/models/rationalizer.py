@@ -43,7 +43,8 @@ class Config(classifier.Config):
 
     Attributes:
       name: The model.
-      generator: What selects words; it reads the embedded words that the classifier does.
+      generator: What selects words; it reads the embedded words that the classifier does, those
+        that `word_dropout` leaves unread included.
     """
 
     task: ClassVar[str] = "rationalize"
@@ -108,11 +109,15 @@ class Rationalizer(LabelModel):
         """Selects words; returns the logits of labels, what was read, and the selection."""
         config, generator = self.config, params["generator"]
         ids, mask = batch["source"], classifier.word_mask(batch)
-        vectors = classifier.embed_words(config, params["source_embedding"], ids, mask, call)
+        table = params["source_embedding"]
+        vectors = classifier.embed_words(config, table, ids, mask, call)
+        # What selects knows all words: it would learn to pass over the dropped ones instead.
+        known = dataclasses.replace(config, word_dropout=0.0)
+        seen = classifier.embed_words(known, table, ids, mask, call)
         documents, sentences, words, depth = vectors.shape
         rows = documents * sentences
         encoded = self.encoder.encode(
-            generator.get("encoder", {}), vectors.reshape(rows, words, depth),
+            generator.get("encoder", {}), seen.reshape(rows, words, depth),
             mask.reshape(rows, words), call.fold(4).within("generator"),
         )  # fmt: skip
         annotations = encoded.averaged.reshape(*mask.shape, self.encoder.output_dim)

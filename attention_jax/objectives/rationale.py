@@ -37,7 +37,7 @@ class Term:
     whatever the baseline b is. Where the selection itself has a derivative, as HardKuma has, omega
     is of expected numbers, and the second part is nothing. Of equal probabilities p, omega grows
     with p only below 1/2 + 1/(4 coherence), 5/8 with the paper's coherence: above, as HardKuma
-    starts, it pulls towards all.
+    starts, it pulls towards all. A coherence of 1/2 or less never does.
 
     Attributes:
       weight: Factor of this term in the loss.

@@ -58,14 +58,16 @@ def test_generators_and_shares_differ(tmp_path):
     assert len(grid.cells) == 12 and [*grid.cells][: len(FIRST)] == [*FIRST]
     runs = {run.cell: run for run in grid.runs(tmp_path, tmp_path)}
     assert runs["attention"].resolved()["model"]["name"] == "classifier"
-    for cell, target, sparsity, baseline in (
-        ("recurrent_0.3", 0.3, 1e-4, "moving_average"), ("recurrent_paper", 0.0, 3e-4, "none"),
+    for cell, target, sparsity, coherence, baseline in (
+        ("recurrent_0.3", 0.3, 5e-4, 0.5, "moving_average"),
+        ("recurrent_paper", 0.0, 3e-4, 2.0, "none"),
+        ("hard_kuma_0.1", 0.1, 5e-4, 0.5, "moving_average"),
     ):  # fmt: skip
         found = runs[cell].resolved()
-        assert found["model"]["generator"]["selector"]["name"] == "recurrent"
+        assert found["model"]["generator"]["selector"]["name"] == cell.rpartition("_")[0]
         rationale = found["objectives"]["rationale"]
         assert (rationale["target_share"], rationale["sparsity"]) == (target, sparsity)
-        assert rationale["baseline"] == baseline
+        assert (rationale["coherence"], rationale["baseline"]) == (coherence, baseline)
     assert [*experiment.make_grid(smoke=True).cells][: len(FIRST)] == [*FIRST]
 
 

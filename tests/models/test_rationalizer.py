@@ -22,12 +22,12 @@ OBJECTIVE = {"nll": {}, "rationale": {"sparsity": 0.1}}
 
 
 @functools.cache
-def model(selector="independent"):
+def model(selector="independent", **fields):
     encoder = {"name": "recurrent", "hidden_dim": D}
     level = {"encoder": encoder, "pooling": {"name": "average"}}
     values = {
         "name": "rationalizer", "embedding_dim": D, "words": level, "sentences": level,
-        "generator": {"encoder": encoder, "selector": {"name": selector}},
+        "generator": {"encoder": encoder, "selector": {"name": selector}}, **fields,
     }  # fmt: skip
     config = typed(MODELS.config("rationalizer"), values, "config.model")
     return build_model(config, V, SpecialIds.COUNT + LABELS)
@@ -74,6 +74,19 @@ def test_words_that_are_not_selected_are_not_there():
     kept = {**given, "source": jnp.asarray(shorter), "source_mask": mask}
     found = built.apply(everything, kept).predictions.log_probs()
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_dropped_words_are_selected_like_others_and_read_as_unknown():
+    """Selections of a training step are the same without word dropout, what is read is not."""
+    given, call = batch(), Call(train=True, rng=jax.random.key(0))
+    params = drawn(model(), 3, scale=1.0)
+    full, dropped = (
+        model(word_dropout=rate).apply(params, given, call) for rate in (0.0, 0.9)
+    )
+    selected = full.outputs["selection"].selected
+    np.testing.assert_array_equal(dropped.outputs["selection"].selected, selected)
+    assert selected.sum() > 0
+    assert not np.allclose(full.predictions.log_probs(), dropped.predictions.log_probs())
 
 
 @pytest.mark.parametrize("name", SELECTORS.names())

@@ -54,6 +54,23 @@ def test_selected_words_and_changes_cost_what_the_config_says():
     np.testing.assert_allclose(difference, 0.5 * (1 + 2 * 1) * (1 + log_prob), rtol=1e-5)
 
 
+@pytest.mark.parametrize(("coherence", "pulls_to_all"), [(0.5, False), (2.0, True)])
+def test_cheap_changes_do_not_pull_towards_all_words(coherence, pulls_to_all):
+    """At .87, as HardKuma starts: 1 + 2 c (1 - 2 .87) for each of many words, .26 or -1.96."""
+    words, term = 1000, Term(sparsity=1.0, coherence=coherence, baseline="none")
+
+    def omega(p):
+        shares, nothing = jnp.full((1, words), p), jnp.zeros(1)
+        changes = selection_changes(shares, jnp.ones((1, words), bool))
+        selection = Selection(shares[None], shares.sum(-1), changes, nothing, jnp.full(1, words))
+        return term.total(ModelOutput(predictions, None, {"selection": selection}), BATCH)
+
+    predictions = output(jnp.zeros(2), (0, 1)).predictions
+    slope = jax.grad(omega)(0.87) / words
+    np.testing.assert_allclose(slope, 1 - 2 * 0.74 * coherence, atol=0.01)
+    assert (slope < 0) == pulls_to_all
+
+
 def test_the_share_and_the_moving_average():
     term = Term(sparsity=0.0)
     pairs = term.measure(output(jnp.zeros(2), (1, 0)), BATCH, term.start())
