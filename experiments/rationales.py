@@ -47,8 +47,8 @@ TARGETS = (0.2, 0.1, 0.3)
 _SELECTOR, _RATIONALE = "model.generator.selector.name", "objectives.rationale"
 SELECTORS = ("independent", "recurrent", "hard_kuma")
 _PAPER = {
-    f"{_RATIONALE}.target_share": 0.0, f"{_RATIONALE}.sparsity": 3e-4, f"{_RATIONALE}.coherence": 2.0,
-    f"{_RATIONALE}.baseline": "none",
+    f"{_RATIONALE}.target_share": 0.0, f"{_RATIONALE}.sparsity": 3e-4,
+    f"{_RATIONALE}.coherence": 2.0, f"{_RATIONALE}.baseline": "none",
 }  # fmt: skip
 ATTENTION = "attention"
 DRAWN = (5, 10, 20, 30)  # per cent of words that attention weights most
