@@ -6,13 +6,13 @@ average of the cost is its baseline (--config.objectives.rationale.baseline=none
 Otherwise: the classifier is that of configs/yang2016.py, and learns alone at first, from words
 drawn at random; then the generator learns, too, and the price of a word follows the share that is
 selected, until it is a fifth (--config.objectives.rationale.target_share=0
---config.objectives.rationale.sparsity=3e-4 is the paper's fixed price, and
---config.objectives.rationale.schedule.start_steps=0 --config.training.freezing.parameters="()"
---config.training.freezing.num_steps=0 its start; on so few documents all words or none are then
-selected). A change between words costs half as much as a selected word at first, and not twice as
-much (--config.objectives.rationale.coherence=2): where it costs more, a generator, HardKuma above
-all, may go to all words first, and from there to next to none. Documents are longer than the
-paper's, so that sentences are read apart.
+--config.objectives.rationale.sparsity=3e-4 --config.training.metric=rationale/cost is the paper's
+fixed price, and --config.objectives.rationale.schedule.start_steps=0
+--config.training.freezing.parameters="()" --config.training.freezing.num_steps=0 its start; on so
+few documents all words or none are then selected). A change between words costs half as much as a
+selected word at first, and not twice as much (--config.objectives.rationale.coherence=2): where it
+costs more, a generator, HardKuma above all, may go to all words first, and from there to next to
+none. Documents are longer than the paper's, so that sentences are read apart.
 
 Command:  python -m launch.train --config=configs/lei2016.py --workdir=runs/lei2016
           after the colon: eraser_movies, documents (your own: --config.data.train_table=FILE) or

@@ -49,6 +49,8 @@ SELECTORS = ("independent", "recurrent", "hard_kuma")
 _PAPER = {
     f"{_RATIONALE}.target_share": 0.0, f"{_RATIONALE}.sparsity": 3e-4,
     f"{_RATIONALE}.coherence": 2.0, f"{_RATIONALE}.baseline": "none",
+    # Without a target there is no cost at it to choose a step by.
+    "training.metric": "rationale/cost",
 }  # fmt: skip
 ATTENTION = "attention"
 DRAWN = (5, 10, 20, 30)  # per cent of words that attention weights most

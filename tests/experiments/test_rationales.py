@@ -68,6 +68,8 @@ def test_generators_and_shares_differ(tmp_path):
         rationale = found["objectives"]["rationale"]
         assert (rationale["target_share"], rationale["sparsity"]) == (target, sparsity)
         assert (rationale["coherence"], rationale["baseline"]) == (coherence, baseline)
+        # The cost at a target is measured where there is one.
+        assert ("at_target" in found["training"]["metric"]) == bool(target)
     assert [*experiment.make_grid(smoke=True).cells][: len(FIRST)] == [*FIRST]
 
 
