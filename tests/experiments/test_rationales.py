@@ -9,7 +9,7 @@ from experiments import rationales as experiment
 from experiments.kit import kept_counts, sample_document, selected_words
 from tests.experiments.measured import DOCUMENT, made_record, resamples_of
 
-FIRST = ("attention", "independent_0.2", "recurrent_0.2", "hard_kuma_0.2")
+FIRST = ("attention", "independent_0.05", "recurrent_0.05", "hard_kuma_0.05")
 
 
 @pytest.fixture(autouse=True)
@@ -85,13 +85,13 @@ def test_the_first_cells_test_the_claim(tmp_path):
     """Attention's F1 at 10 %: 2 * 2 / (10 + 20); that of generators 2 * 8 / 30."""
     text, _ = report(tmp_path, FIRST)
     assert text.count("| 0 of 3 |") == len(FIRST) - 1  # collapsed
-    assert "| recurrent 0.2 | 10.00 ± 0.00 | 0.00 ± 0.00 | +100.00 |" in text  # IOU F1
+    assert "| recurrent 0.05 | 10.00 ± 0.00 | 0.00 ± 0.00 | +100.00 |" in text  # IOU F1
     (section,) = [part for part in text.split("\n## ") if part.startswith("Recurrent against")]
-    assert "| recurrent 0.2 | +0.00 |" in section and "| hard kuma" not in section
-    start = "| recurrent 0.2 | 10.00 ± 0.00 | 13.33 ± 0.00 | +40.00 | 40.00 to 40.00 | < 0.0"
+    assert "| recurrent 0.05 | +0.00 |" in section and "| hard kuma" not in section
+    start = "| recurrent 0.05 | 10.00 ± 0.00 | 13.33 ± 0.00 | +40.00 | 40.00 to 40.00 | < 0.0"
     assert start in text and start.replace("recurrent", "independent") in text
-    assert "| hard kuma 0.2 | 10.00 ± 0.00 | 13.33 ± 0.00 | +0.00 | " in text
-    assert "| hard kuma 0.2 | -5.00 | -5.00 to -5.00 | < 0.0" in text  # accuracy
+    assert "| hard kuma 0.05 | 10.00 ± 0.00 | 13.33 ± 0.00 | +0.00 | " in text
+    assert "| hard kuma 0.05 | -5.00 | -5.00 to -5.00 | < 0.0" in text  # accuracy
     assert "**Only 12 of 36 runs are finished.**" in text
 
 
@@ -103,10 +103,10 @@ def test_seeds_that_select_nothing_or_everything_are_counted(tmp_path):
         kept = {kept_counts.ARRAY: counts(selected[run.seed], selected[run.seed] / 5)}
         return made_record(run, arrays={sample_document.FILE: arrays, selected_words.FILE: kept})
 
-    text, _ = report(tmp_path, ["hard_kuma_0.2"], collapsed)
+    text, _ = report(tmp_path, ["hard_kuma_0.05"], collapsed)
     assert "| 2 of 3 |" in text and "## Recurrent against" not in text
 
 
 def test_a_page_without_attention_tests_nothing(tmp_path):
-    text, pictures = report(tmp_path, ["independent_0.2"])
+    text, pictures = report(tmp_path, ["independent_0.05"])
     assert "against attention's" not in text and pictures == ["precision.png"]
