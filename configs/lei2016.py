@@ -43,6 +43,10 @@ def get_config(argument: str | None = None) -> ConfigDict:
     }
     config.training.mode = "min"
     if is_smoke:
+        # Averages learn more slowly than seconds allow.
+        config.model.generator.encoder = {
+            "name": "recurrent", "cell": "gru_reset_before", "hidden_dim": 16,
+        }  # fmt: skip
         # Attention passes over what tells nothing by itself, so that all words would be selected.
         for level in (config.model.words, config.model.sentences):
             level.pooling = {"name": "maximum"}

@@ -59,7 +59,7 @@ def test_generators_and_shares_differ(tmp_path):
     runs = {run.cell: run for run in grid.runs(tmp_path, tmp_path)}
     assert runs["attention"].resolved()["model"]["name"] == "classifier"
     for cell, target, sparsity, coherence, baseline in (
-        ("recurrent_0.3", 0.3, 5e-4, 0.5, "moving_average"),
+        ("recurrent_0.2", 0.2, 5e-4, 0.5, "moving_average"),
         ("recurrent_paper", 0.0, 3e-4, 2.0, "none"),
         ("hard_kuma_0.1", 0.1, 5e-4, 0.5, "moving_average"),
     ):  # fmt: skip
@@ -70,6 +70,7 @@ def test_generators_and_shares_differ(tmp_path):
         assert (rationale["coherence"], rationale["baseline"]) == (coherence, baseline)
         # The cost at a target is measured where there is one.
         assert ("at_target" in found["training"]["metric"]) == bool(target)
+    assert len({run.resolved()["data"]["vocabulary_size"] for run in runs.values()}) == 1
     assert [*experiment.make_grid(smoke=True).cells][: len(FIRST)] == [*FIRST]
 
 
