@@ -29,7 +29,7 @@ import numpy as np
 
 from attention_jax.errors import RunDirectoryError
 from attention_jax.files import replacing
-from attention_jax.json_files import Shape, parse_json
+from attention_jax.json_files import Maybe, Shape, parse_json
 from attention_jax.locks import locked
 
 FILE = "records.zip"
@@ -43,7 +43,7 @@ _SHAPES: Mapping[str, Shape] = {
     ],
     _INDEX: {
         "arrays": [{"file": str, "name": str, "type": str, "shape": [int], "is_whole": bool,
-                    "width": int, "runs": [int]}],
+                    "width": int, "distinct": Maybe(int), "runs": [int]}],
         "lines": {str: [[int]]},
     },
 }  # fmt: skip
@@ -142,8 +142,9 @@ class Archive(Mapping):
         data, found, start = self._member(_ARRAYS), {}, 0
         for block in self._index["arrays"]:
             shape = (len(block["runs"]), *block["shape"])  # R N F, for R runs of N sentences
-            end = start + block["width"] * math.prod(shape)
             with _damage(self._where):
+                table = block.get("distinct", 0) * np.dtype(block["type"]).itemsize
+                end = start + table + block["width"] * math.prod(shape)
                 stack = _unfolded(data[start:end], shape, block)
                 for run, array in zip(block["runs"], stack, strict=True):
                     its = found.setdefault(self._keys[run], {}).setdefault(block["file"], {})
@@ -271,9 +272,9 @@ def _packed_arrays(
     blocks, parts = [], []
     for (file, name, kind, shape), members in sorted(alike.items(), key=lambda item: item[0]):
         stack = np.stack(list(members.values())).astype(kind)
-        folded, is_whole, width = _folded(stack)
+        folded, facts = _folded(stack)
         blocks.append({"file": file, "name": name, "type": kind, "shape": shape,
-                       "is_whole": is_whole, "width": width, "runs": list(members)})  # fmt: skip
+                       **facts, "runs": list(members)})  # fmt: skip
         parts.append(folded)
     return blocks, b"".join(parts)
 
@@ -296,37 +297,51 @@ def _packed_lines(
     return index, texts
 
 
-def _folded(stack: np.ndarray) -> tuple[bytes, bool, int]:
+def _folded(stack: np.ndarray) -> tuple[bytes, dict[str, Any]]:
     """Folds arrays of several runs, `R N F`, into bytes that compress well.
 
     The order is column, sentence, run, so that equal or similar counts stand side by side. Whole
     numbers are stored as differences from the one before, in the smallest type that holds them:
     columns that differ by a constant, such as the numbers of n-grams of two orders, become equal,
     and a column that all runs share becomes zeros. Bytes are stored as planes, the lowest first.
+    Others of few values, such as accuracies, are stored as a table of these, and the places in it
+    as whole numbers are.
 
     Returns:
-      The bytes; whether they are such differences, not the numbers themselves; and the width of a
-      number in bytes.
+      The bytes; and facts of them: whether the numbers themselves are such differences, the width
+      of a number or place in bytes, and how many `distinct` values stand in a table before.
     """
     flat = np.ascontiguousarray(stack.T).reshape(-1)  # R N F -> F*N*R
     is_whole = bool(np.all((flat >= 0) & (flat < 2**32)) and np.all(flat == np.floor(flat)))
-    if is_whole:
+    table = flat[:0]
+    if not is_whole:
+        # By their bits: a table has both zeros, and every NaN.
+        bits, places = np.unique(flat.view(f"<u{flat.itemsize}"), return_inverse=True)
+        if 8 * bits.size <= flat.size:
+            table, flat = bits.view(flat.dtype), places
+    if is_whole or table.size:
         kind = np.min_scalar_type(int(flat.max(initial=0))).newbyteorder("<")
         flat = np.diff(flat.astype(kind), prepend=kind.type(0)).astype(kind)  # modulo its range
     width = flat.dtype.itemsize
     # numbers*W -> numbers W -> W numbers: a plane of all lowest bytes, then of all next ones, ...
-    return flat.view(np.uint8).reshape(-1, width).T.tobytes(), is_whole, width
+    planes = flat.view(np.uint8).reshape(-1, width).T.tobytes()
+    facts = {"is_whole": is_whole, "width": width, "distinct": table.size}
+    return table.tobytes() + planes, facts
 
 
 def _unfolded(data: bytes, shape: Sequence[int], block: Mapping[str, Any]) -> np.ndarray:
-    """Unfolds what `_folded` has packed; ValueError or TypeError if it is damaged."""
-    planes = np.frombuffer(data, np.uint8).reshape(block["width"], -1)
-    kind = np.dtype(f"<u{block['width']}" if block["is_whole"] else block["type"])
+    """Unfolds what `_folded` has packed; errors of many kinds if it is damaged."""
+    distinct, width = block.get("distinct", 0), block["width"]
+    table = np.frombuffer(data, block["type"], distinct)
+    planes = np.frombuffer(data[table.nbytes :], np.uint8).reshape(width, -1)
+    is_folded = block["is_whole"] or distinct
+    kind = np.dtype(f"<u{width}" if is_folded else block["type"])
     flat = np.ascontiguousarray(planes.T).reshape(-1).view(kind)
-    if block["is_whole"]:
+    if is_folded:
         # Modulo the type's range, as the differences were taken.
         flat = np.cumsum(flat, dtype=kind)
-    return np.ascontiguousarray(flat.reshape(shape[::-1]).T).astype(block["type"])
+    values = table[flat] if distinct else flat
+    return np.ascontiguousarray(values.reshape(shape[::-1]).T).astype(block["type"])
 
 
 def _json_bytes(value: Any) -> bytes:

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
+from attention_jax.errors import RunDirectoryError
 from attention_jax.runs.files import replacing
 from attention_jax.sweeps.kept_files import kept_arrays
 from experiments.kit.sentence_measures import SentenceMeasure
 
 FILE = "untranslated.npz"
 MEASURE = "dropped"
-_CHECKSUM = "checksum of "
 
 
 Texts = Mapping[str, Sequence[str]]
@@ -27,10 +27,11 @@ def save(path: Path, counts: Mapping[str, Sequence[tuple[int, int]]], outputs: T
       outputs: The outputs that were counted, by the same names. A checksum of them is kept, so that
         counts of other outputs are not taken for theirs.
     """
-    rows = {name: np.asarray(of_run, np.uint8) for name, of_run in counts.items()}
-    checksums = {f"{_CHECKSUM}{name}": _checksum(outputs[name]) for name in counts}
+    # N 2 R: runs beside each other, for these are alike and compress well
+    rows = np.stack([np.asarray(of_run, np.uint8) for of_run in counts.values()], axis=-1)
+    checksums = [_checksum(outputs[name]) for name in counts]
     with replacing(path) as temporary:
-        np.savez_compressed(temporary, **rows, **checksums)
+        np.savez_compressed(temporary, names=[*counts], counts=rows, checksums=checksums)
 
 
 def load(path: Path, outputs: Texts) -> dict[str, SentenceMeasure]:
@@ -46,12 +47,18 @@ def load(path: Path, outputs: Texts) -> dict[str, SentenceMeasure]:
     if not path.exists():
         return {}
     found = kept_arrays(path, "counts of untranslated words")
-    known = [
-        name
-        for name in outputs
-        if f"{_CHECKSUM}{name}" in found and found[_CHECKSUM + name] == _checksum(outputs[name])
-    ]
-    return {name: SentenceMeasure(MEASURE, found[name].astype(float)) for name in known}
+    if missing := {"names", "counts", "checksums"} - found.keys():
+        raise RunDirectoryError(
+            f"{path}: expected counts of untranslated words with {', '.join(sorted(missing))}, found "
+            f"{', '.join(sorted(found)[:3]) or 'nothing'}; python -m experiments.dropped_words counts "
+            "them again"
+        )
+    rows = zip(found["names"], found["checksums"], np.moveaxis(found["counts"], -1, 0), strict=True)
+    return {
+        str(name): SentenceMeasure(MEASURE, of_run.astype(float))
+        for name, checksum, of_run in rows
+        if str(name) in outputs and checksum == _checksum(outputs[str(name)])
+    }
 
 
 def _checksum(outputs: Sequence[str]) -> np.uint32:

@@ -59,7 +59,7 @@ def test_committed_page_is_what_the_committed_records_give(
 
 def test_results_are_a_few_files_that_take_little_room(repository):
     files = [path for path in (repository / "docs/results").rglob("*") if path.is_file()]
-    assert sum(path.stat().st_size for path in files) <= 8_000_000
+    assert sum(path.stat().st_size for path in files) <= 5_000_000
     for folder in (repository / "docs/results").iterdir():
         assert sum(path.parent == folder for path in files) <= 18, folder
 

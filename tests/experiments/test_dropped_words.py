@@ -1,7 +1,9 @@
+import numpy as np
 import pytest
 
 from attention_jax.analysis.dropped_words import MAX_WORDS, dropped_word_counts
 from attention_jax.data.examples import Texts
+from attention_jax.errors import RunDirectoryError
 from attention_jax.evaluation.seeds import corpus_score
 from attention_jax.sweeps import archive
 from attention_jax.sweeps.archive import Record
@@ -64,3 +66,11 @@ def test_counts_of_other_outputs_are_not_known(tmp_path):
     assert untranslated_counts.load(path, outputs).keys() == outputs.keys()
     again = {**outputs, "b": ["three", "five"], "c": ["six"]}
     assert untranslated_counts.load(path, again).keys() == {"a"}
+
+
+def test_counts_in_another_form_are_one_line(tmp_path):
+    path = tmp_path / untranslated_counts.FILE
+    np.savez(path, a=np.zeros((2, 2), np.uint8))
+    message = "with checksums, counts, names, found a; python -m experiments.dropped_words counts"
+    with pytest.raises(RunDirectoryError, match=message):
+        untranslated_counts.load(path, {"a": ["one"]})

@@ -38,6 +38,8 @@ ARRAYS = {
     "whole": np.array([[3.0, 300.0], [0.0, 70000.0]], np.float32),
     "bytes": np.array([255, 0, 1], np.uint8),
     "fractions": np.array([[0.1, -2.5], [np.nan, np.inf]]),
+    "few_fractions": np.array([0.1, -0.0, np.nan, 0.0, -np.inf] * 9),
+    "few_negative": np.array([-1, 5, -(2**62)] * 9),
     "negative": np.array([-1, 5], np.int64),
     "large": np.array([2**63, 1], np.uint64),
     "truths": np.array([True, False]),
@@ -95,6 +97,30 @@ def test_columns_that_differ_by_a_constant_cost_nothing(numpy_rng):
 
     column = numpy_rng.integers(20, 200, (20, 500))
     assert size([column, column + 40]) < size([column]) + 200
+
+
+def test_fractions_of_few_values_cost_as_little_as_their_numbers(numpy_rng):
+    """Accuracies of resampled sets, as thousands of them have but some dozen values."""
+
+    def size(values):
+        return len(archive.packed([make_record(seed=n, arrays={"f": {"a": its}})
+                                   for n, its in enumerate(values)]))  # fmt: skip
+
+    right = numpy_rng.binomial(199, 0.8, (12, 1000)).astype(float)
+    assert size(right / 199) < size(right) + 1000
+
+
+def test_an_archive_of_an_earlier_version_is_read(numpy_rng, monkeypatch):
+    """Its index does not say how many values stand in a table, for there was none."""
+    array, folded = numpy_rng.random((4, 3)), archive._folded
+    monkeypatch.setattr(archive, "_folded", lambda stack: _without_distinct(*folded(stack)))
+    (found,) = read_back(make_record(arrays={"f": {"a": array}}))
+    np.testing.assert_array_equal(found.arrays["f"]["a"], array)
+
+
+def _without_distinct(data, facts):
+    assert facts.pop("distinct") == 0
+    return data, facts
 
 
 def test_a_later_record_takes_the_place_of_an_earlier_one(tmp_path):
