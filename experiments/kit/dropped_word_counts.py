@@ -48,10 +48,10 @@ def load(path: Path, outputs: Texts) -> dict[str, SentenceMeasure]:
         return {}
     found = kept_arrays(path, "counts of untranslated words")
     if missing := {"names", "counts", "checksums"} - found.keys():
+        lacks, has = ", ".join(sorted(missing)), ", ".join(sorted(found)[:3]) or "nothing"
         raise RunDirectoryError(
-            f"{path}: expected counts of untranslated words with {', '.join(sorted(missing))}, found "
-            f"{', '.join(sorted(found)[:3]) or 'nothing'}; python -m experiments.dropped_words counts "
-            "them again"
+            f"{path}: expected counts of untranslated words with {lacks}, found {has}; "
+            "python -m experiments.dropped_words counts them again"
         )
     rows = zip(found["names"], found["checksums"], np.moveaxis(found["counts"], -1, 0), strict=True)
     return {
